@@ -15,7 +15,7 @@ from ...base.templates import canonical_json, render_file
 from ...config.language.command_line import LOG_LEVELS
 from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, JOBS, LOAD_POLICIES, Resource
 from ...scheduling.load.policy import DIRECTORY, FILE
-from ...scheduling.load.policy_source import CREDENTIALS
+from ...scheduling.load.policy_fields import CREDENTIALS
 from ..model.apply import new_object
 from ..model.snapshot import Snapshot
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest

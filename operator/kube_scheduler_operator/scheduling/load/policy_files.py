@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from ...base.findings import Problem
 from .policy import LoadPolicy, LoadPolicyError, Rules
-from .policy_reader import CRANE, FILE, SPEC, PolicyReader
+from .policy_fields import CRANE, FILE, SPEC
+from .policy_reader import PolicyReader
 
 CRANE_GROUP: Final = "scheduler.policy.crane.io"
 CRANE_KIND: Final = "DynamicSchedulerPolicy"
@@ -88,7 +89,7 @@ def read_rules(document: Mapping[str, Any]) -> Rules:
     Raises:
         LoadPolicyError: the rules are invalid.
     """
-    names = (FILE.sync, FILE.predicates, FILE.priorities, FILE.hot_values, FILE.others[2])
+    names = map(FILE.name, ("sync", "predicates", "priorities", "hot_values", "grace"))
     reader = PolicyReader(FILE)
     rules = reader.rules({name: document[name] for name in names if name in document}, ())
     if reader.problems:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -34,8 +33,18 @@ from .policy import (
     Sync,
     time_zone,
 )
-from .policy_source import FILE_SOURCE, SPEC_SOURCE, SourceShape, SourceType, UnlessEmpty
-from .policy_types import Finite, Placed, PolicyRun, RuleEntry, Setting, Time, Word
+from .policy_fields import (
+    Finite,
+    Format,
+    Placed,
+    PolicyRun,
+    RuleEntry,
+    Setting,
+    SourceType,
+    Time,
+    UnlessEmpty,
+    Word,
+)
 
 T = TypeVar("T")
 
@@ -43,42 +52,6 @@ _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)%", re.ASCII)
 _LOWEST_PERCENTAGE: Final = 2.0
 """Below this percentage, a limit is most likely a fraction by mistake."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The field names and conventions of a format."""
-
-    sync: str  # names of the lists
-    predicates: str
-    priorities: str
-    hot_values: str
-    period: str  # names of their fields
-    limit: str
-    window: str
-    # names of cycle, refresh, grace and crane's time zone
-    others: tuple[str, str, str, str] = ("", "", "", "")
-    further: tuple[str, ...] = ()  # more known fields, parsed elsewhere or only in this format
-    durations: bool = True  # whether times are durations such as `3m` instead of numbers of seconds
-    # whether absent lists are empty, limits may be percentages, and errors that crane ignores are
-    # warnings
-    crane: bool = False
-    source: SourceShape = SPEC_SOURCE
-
-
-FILE: Final = Shape(
-    "syncPolicy", "predicate", "priority", "hotValue", "periodSeconds", "maxLimit", "seconds",
-    ("cycleSeconds", "refreshSeconds", "graceSeconds", "craneTimeZone"), ("remove",),
-    durations=False, source=FILE_SOURCE,
-)  # fmt: skip
-SPEC: Final = Shape(
-    "sync", "predicates", "priorities", "hotValues", "period", "maxLimit", "timeRange",
-    ("cycle", "refresh", "grace", "craneTimeZone"), ("annotator",),
-)  # fmt: skip
-CRANE: Final = Shape(
-    "syncPolicy", "predicate", "priority", "hotValue", "period", "maxLimitPecent", "timeRange",
-    crane=True,
-)  # fmt: skip
 
 
 # --- types --------------------------------------------------------------------------------------
@@ -116,46 +89,40 @@ _FRACTION: Final = Finite('a fraction such as 0.65, or "65%"')
 _WEIGHT: Final = Finite("a number such as 0.2")
 
 
-def _entries(attribute: str, key: str, kind: Type, *, required: bool = True) -> ListOf:
-    """Decode a list of objects with a metric and another field."""
-    name = RecordField("name", _metric, is_required=True, null_is_absent=False)
-    other = RecordField(attribute, kind, required, null_is_absent=False)
-    return ListOf(RuleEntry({"name": name, key: other}))
+def _entries(form: Format, **kinds: Type) -> ListOf:
+    """Decode a list of objects with these attributes."""
+    fields = {
+        form.name(attribute): RecordField(
+            attribute, kind, attribute not in form.optional, null_is_absent=False
+        )
+        for attribute, kind in kinds.items()
+    }
+    return ListOf(RuleEntry(fields))
 
 
 @cache
-def _policy_type(shape: Shape) -> Record:
-    time, strict = Time(durations=shape.durations), not shape.crane
-    window = RecordField("window", time, is_required=True, null_is_absent=False)
-    count = RecordField("count", _count, is_required=True, null_is_absent=False)
-    limit = _FRACTION if shape.crane else _own_limit
-    fields: dict[str, RecordField] = {
-        shape.sync: RecordField("sync", _entries("period", shape.period, time)),
-        shape.predicates: RecordField(
-            "predicates", _entries("limit", shape.limit, limit, required=strict)
-        ),
-        shape.priorities: RecordField(
-            "priorities", _entries("weight", "weight", _WEIGHT, required=strict)
-        ),
-        shape.hot_values: RecordField(
-            "hot_values", ListOf(RuleEntry({shape.window: window, "count": count}))
-        ),
+def _policy_type(form: Format) -> Record:
+    time = Time(durations=form.durations)
+    lists: dict[str, Type] = {
+        "sync": _entries(form, name=_metric, period=time),
+        "predicates": _entries(form, name=_metric, limit=_FRACTION if form.crane else _own_limit),
+        "priorities": _entries(form, name=_metric, weight=_WEIGHT),
+        "hot_values": _entries(form, seconds=time, count=_count),
     }
-    if strict:
-        cycle, refresh, grace, zone = shape.others
-        fields |= {
-            "source": RecordField("source", SourceType(shape.source)),
-            cycle: RecordField("cycle", Setting(time, 1.0)),
-            refresh: RecordField("refresh", Setting(time, 1.0)),
-            grace: RecordField("grace", Setting(time, 0.0)),
-            zone: RecordField("crane_zone", UnlessEmpty(Converted(Anything(), str))),
-            "write": RecordField("write", _words(WRITABLE)),
-            "read": RecordField("read", UnlessEmpty(Word(READABLE))),
-            **{name: RecordField(name, Anything()) for name in shape.further},
-        }
-        if "remove" in shape.further:
-            fields["remove"] = RecordField("remove", _words(FAMILIES))
-    return Record(fields)
+    if form.crane:
+        return Record(form.fields(lists))
+    others: dict[str, Type] = {
+        "source": SourceType(form),
+        "cycle": Setting(time, 1.0),
+        "refresh": Setting(time, 1.0),
+        "grace": Setting(time, 0.0),
+        "crane_zone": UnlessEmpty(Converted(Anything(), str)),
+        "write": _words(WRITABLE),
+        "read": UnlessEmpty(Word(READABLE)),
+        # `annotator` is read in operator/loadpolicy/request.py.
+        **({"annotator": Anything()} if form.sections else {"remove": _words(FAMILIES)}),
+    }
+    return Record(form.fields({**lists, **others}))
 
 
 def _words(known: tuple[str, ...]) -> ListOf:
@@ -171,10 +138,6 @@ def _distinct(words: list[str]) -> tuple[str, ...]:
 
 
 class PolicyReader(PolicyRun):
-    def __init__(self, shape: Shape) -> None:
-        super().__init__(is_lenient=shape.crane)
-        self.shape = shape
-
     def policy(self, document: Any, path: Path) -> LoadPolicy:
         """Return the policy; meaningless if there are problems."""
         fields = self._fields(document, path)
@@ -199,17 +162,17 @@ class PolicyReader(PolicyRun):
         return self._rules(self._fields(document, path), path, frozenset())
 
     def _fields(self, document: Any, path: Path) -> dict[str, Any]:
-        fields = _policy_type(self.shape)(document, path, self)
+        fields = _policy_type(self.form)(document, path, self)
         return {} if fields is REFUSED else fields
 
     def _rules(self, fields: Mapping[str, Any], path: Path, queries: frozenset[str]) -> Rules:
         """Return the rules; `queries` are additional metrics."""
-        default = Rules((), (), (), ()) if self.shape.crane else Rules()
+        default = Rules((), (), (), ()) if self.form.crane else Rules()
         periods = self._made(
             fields.get("sync"), default.sync, lambda entry: self._sync(entry, queries)
         )
         known = {period.name for period in periods}
-        percent = self.shape.crane and self._in_percent(fields.get("predicates") or ())
+        percent = self.form.crane and self._in_percent(fields.get("predicates") or ())
         predicates = self._made(
             fields.get("predicates"),
             default.predicates,
@@ -220,7 +183,7 @@ class PolicyReader(PolicyRun):
         )
         if weighed and not sum(priority.weight for priority in weighed):
             message = "all weights are 0; set one greater than 0, or remove all entries"
-            self.invalid((*path, self.shape.priorities), message)
+            self.invalid((*path, self.form.name("priorities")), message)
         grace = fields.get("grace")
         return Rules(
             periods,
@@ -248,13 +211,13 @@ class PolicyReader(PolicyRun):
     def _sync(self, entry: Placed, queries: frozenset[str]) -> Sync | None:
         name, period = entry.value["name"], entry.value["period"]
         if period <= 0:
-            at = (*entry.path, self.shape.period)
+            at = (*entry.path, self.form.name("period"))
             self._wrong_or_void(at, "a period of 0", "turns the metric off")
             return None
         if name in METRICS or name in queries:
             return Sync(name, period)
         message = f'no source measures "{name}" without a query for Prometheus'
-        if self.shape.crane:
+        if self.form.crane:
             self.void((*entry.path, "name"), message)
         else:
             fix = did_you_mean(name, METRICS) or f"; use {listing(METRICS)}, or add a query"
@@ -263,7 +226,7 @@ class PolicyReader(PolicyRun):
 
     def _predicate(self, entry: Placed, known: set[str], *, percent: bool) -> Predicate | None:
         name, limit = entry.value["name"], entry.value.get("limit", 0)
-        at = (*entry.path, self.shape.limit)
+        at = (*entry.path, self.form.name("limit"))
         fraction = limit / 100 if percent else float(limit)
         if not 0 <= fraction <= 1:
             fix = f'write {limit / 100:g} or "{limit:g}%"' if _is_percentage(limit) else "use 0..1"
@@ -283,18 +246,18 @@ class PolicyReader(PolicyRun):
         return None
 
     def _hot(self, entry: Placed) -> HotValue | None:
-        if entry.value["window"] > 0:
-            return HotValue(entry.value["window"], entry.value["count"])
+        if entry.value["seconds"] > 0:
+            return HotValue(entry.value["seconds"], entry.value["count"])
         message = "this must be longer than 0; write a duration such as 5m"
-        self.invalid((*entry.path, self.shape.window), message)
+        self.invalid((*entry.path, self.form.name("seconds")), message)
         return None
 
     def _is_synced(self, name: str, known: set[str], at: Path) -> bool:
         """Report whether a rule's metric has a period; if not, add the problem."""
         if name in known:
             return True
-        lists = self.shape.sync
-        if self.shape.crane:
+        lists = self.form.name("sync")
+        if self.form.crane:
             self.void((*at, "name"), f'"{name}" has no entry in {lists}: the rule never applies')
         else:
             hint = did_you_mean(name, known)
@@ -307,7 +270,7 @@ class PolicyReader(PolicyRun):
     def _in_percent(self, predicates: Iterable[Placed]) -> bool:
         """Report whether limits are percentages, as in crane-scheduler-plus."""
         limits = [
-            (entry.value["limit"], (*entry.path, self.shape.limit))
+            (entry.value["limit"], (*entry.path, self.form.name("limit")))
             for entry in predicates
             if entry.value is not REFUSED and "limit" in entry.value
         ]
@@ -326,7 +289,7 @@ class PolicyReader(PolicyRun):
 
     def _check(self, policy: LoadPolicy, path: Path) -> None:
         """Validate combinations of fields."""
-        cycle, refresh, _, zone = self.shape.others
+        cycle, refresh, zone = map(self.form.name, ("cycle", "refresh", "crane_zone"))
         validities = [policy.rules.valid_for(name) or 0.0 for name in policy.rules.metrics]
         if policy.refresh < policy.cycle:
             message = f"shorter than {cycle} ({policy.cycle:g} s); use {policy.cycle:g} s or more"
@@ -345,7 +308,7 @@ class PolicyReader(PolicyRun):
             )
 
     def _wrong_or_void(self, at: Path, what: str, effect: str) -> None:
-        if self.shape.crane:
+        if self.form.crane:
             self.void(at, f"{what} {effect}, as in crane")
         else:
             self.invalid(at, f"{what} {effect}; remove the entry or use a value greater than 0")
