@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...base.json_text import parse_json
 from ...base.limits import ANNOTATION
 from ...base.names import LOAD_ANNOTATION
-from ..load.policy import METRICS, Rules
+from ..load.policy import HOT_VALUE, METRICS, SAFE_KEYS, Rules
 from .measurement import KEYS as METRIC_KEYS
 from .measurement import UNKNOWN, Load
 
@@ -22,17 +22,6 @@ OWN: Final = "own"
 CRANE: Final = "crane"
 SAFE: Final = "safe"
 
-HOT_VALUE: Final = "node_hot_value"
-
-_SAFE_METRICS: Final[Mapping[str, str]] = {
-    "mean-free-cpu": "free_cpu_mean",
-    "std-free-cpu": "free_cpu_std",
-    "forcasted-free-cpu": "free_cpu_forecast",  # as the original spells it
-    "mean-free-memory": "free_memory_mean",
-    "std-free-memory": "free_memory_std",
-    "forcasted-free-memory": "free_memory_forecast",
-    "congestion-factor": "congestion",
-}
 _SAFE_REQUESTED: Final[Mapping[str, str]] = {
     "requested-cpu": "cpu",
     "requested-memory": "memory",
@@ -44,7 +33,7 @@ _SAFE_REQUESTED: Final[Mapping[str, str]] = {
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     OWN: (LOAD_ANNOTATION,),
     CRANE: (*METRICS, HOT_VALUE),
-    SAFE: (*_SAFE_METRICS, *_SAFE_REQUESTED),
+    SAFE: (*SAFE_KEYS.values(), *_SAFE_REQUESTED),
 }
 """Family -> all of its annotations."""
 
@@ -97,7 +86,7 @@ def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
     `requested` has the sum of the requests of the node's pods by resource; empty if unknown.
     """
     annotations = {}
-    for key, metric in _SAFE_METRICS.items():
+    for metric, key in SAFE_KEYS.items():
         value = load[metric]
         if not math.isnan(value):
             annotations[key] = str(round(value))

@@ -24,9 +24,7 @@ class _Bound(NamedTuple):
 class PodBindings:
     """Tracks bound pods; a receiver of a reflector.
 
-    Args:
-        rules: rules with the hot values.
-        now: the API server's time, in seconds since 1970; it also writes when a pod is bound.
+    `now` is the API server's time, in seconds since 1970; it also writes when a pod is bound.
     """
 
     def __init__(self, rules: Rules, now: Callable[[], float]) -> None:

@@ -70,10 +70,10 @@ def refresh_of(policy: LoadPolicy) -> float:
 
     An annotation must still be valid if a cycle is late by one.
     """
-    periods = [sync.period + policy.rules.grace for sync in policy.rules.sync]
-    if not periods:
+    if not policy.rules.sync:
         return policy.refresh
-    return max(min(policy.refresh, min(periods) - 2 * policy.cycle), policy.cycle / 2)
+    latest = policy.rules.shortest_validity - 2 * policy.cycle
+    return max(min(policy.refresh, latest), policy.cycle / 2)
 
 
 def requested_changed(

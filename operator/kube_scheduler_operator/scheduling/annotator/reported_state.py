@@ -82,8 +82,7 @@ def groups(nodes: NodeRegistry, valid: float, now: float) -> tuple[int, list[str
 def take_state(annotator: Annotator, digest: str, policy_error: str, now: float) -> ReportedState:
     """Return the current report; `digest` is that of the policy's text."""
     policy, nodes = annotator.policy, annotator.nodes
-    periods = [sync.period + policy.rules.grace for sync in policy.rules.sync]
-    known, stale, missing = groups(nodes, min(periods, default=policy.rules.grace), now)
+    known, stale, missing = groups(nodes, policy.rules.shortest_validity, now)
     counters = annotator.counters
     removed = [] if counters.first_cycle is None else list(annotator.removed())
     return ReportedState(

@@ -96,7 +96,7 @@ def main(options: ExporterOptions) -> int:
     if state:
         _resume(recorder, state)
     try:
-        certificates = _certificates(options)
+        certificates = _Certificates(options) if options.tls_cert_file else None
         server = ExporterServer(
             (options.address, options.port),
             lambda path: answers(recorder, path),
@@ -163,9 +163,10 @@ def _save(recorder: UsageRecorder, state: StateFile | None, *, quiet: bool = Fal
 class _Certificates:
     """The TLS context, reloaded when its files change."""
 
-    def __init__(self, certificate: Path, key: Path | None, client_ca: Path | None) -> None:
-        self._files = [path for path in (certificate, key, client_ca) if path]
-        self._certificate, self._key, self._client_ca = certificate, key, client_ca
+    def __init__(self, options: ExporterOptions) -> None:
+        self._options = options
+        files = options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
+        self._files = [path for path in files if path]
         self._stamp = self._look()
         self._context = self._load()
 
@@ -176,7 +177,7 @@ class _Certificates:
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._context = self._load()
-                log.info("Reloaded the certificate %s", self._certificate)
+                log.info("Reloaded the certificate %s", self._files[0])
         except OSError as error:
             log.warning("Failed to reload the certificate, keeping the previous one: %s", error)
         return self._context
@@ -189,19 +190,11 @@ class _Certificates:
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self._certificate, self._key)
-        if self._client_ca:
-            context.load_verify_locations(self._client_ca)
+        context.load_cert_chain(self._files[0], self._options.tls_private_key_file)
+        if self._options.client_ca_file:
+            context.load_verify_locations(self._options.client_ca_file)
             context.verify_mode = ssl.CERT_REQUIRED
         return context
-
-
-def _certificates(options: ExporterOptions) -> _Certificates | None:
-    if not options.tls_cert_file:
-        return None
-    return _Certificates(
-        options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
-    )
 
 
 @contextlib.contextmanager

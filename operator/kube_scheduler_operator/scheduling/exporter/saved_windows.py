@@ -61,10 +61,7 @@ class StateFile:
         replace_file(self.disk, self.path, File(data), scratch)
 
     def load(self) -> tuple[Mapping[str, Any], float] | None:
-        """Return the content, and the offset from its times to the current clock.
-
-        Returns:
-            None if there is no file.
+        """Return the content, and the offset from its times to the current clock; None: no file.
 
         Raises:
             StateError: the file is unusable.

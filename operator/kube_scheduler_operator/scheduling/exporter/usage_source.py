@@ -95,13 +95,9 @@ class HostSource:
 class CgroupSource:
     """One cgroup of version 1 or 2 instead of the machine.
 
-    Memory is the working set as the kubelet defines it: without inactive file pages.
-
-    Args:
-        root: mount point of cgroups.
-        path: path of the cgroup below it; in version 1 below each controller's directory.
-        cpus: number of CPUs of the node; None for that of the machine.
-        memory: bytes of memory of the node; None for that of the machine.
+    Memory is the working set as the kubelet defines it: without inactive file pages. `path` is
+    below the mount point `root`, in version 1 below the directory of each controller there. `cpus`
+    and bytes of `memory` are those of the node; None for those of the machine.
     """
 
     def __init__(

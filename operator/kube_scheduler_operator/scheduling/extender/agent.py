@@ -85,10 +85,8 @@ class PolicyAgent:
     ) -> None:
         self.name = spec.name  # name in URLs
         self.members = members
-        self.filters = any(member.policy.filters for member in members)
         self._filtering = [member for member in members if member.policy.filters]
         self._scoring = [member for member in members if member.policy.scores and member.weight]
-        self.scores = bool(self._scoring)
         self._fail = spec.failure_policy == FAIL
         self._selector = selector if selector != PodSelector() else None
         self._clock = clock

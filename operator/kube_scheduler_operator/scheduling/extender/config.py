@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from ...base.decoding import MISSING_FIELD
+from ...base.field_types import named
+from ...base.findings import Problem
 
 PORT: Final = 5401
 """The port in kube-safe-scheduler's manifests; its agents' default, 80, needs root."""
@@ -26,11 +30,20 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS of a port."""
+    """TLS of a port: PEM files, which are reloaded when they change."""
 
-    cert_file: str  # PEM files, reloaded when they change
-    key_file: str
-    client_ca_file: str = ""  # PEM file; if set, verbs require a client certificate that it issued
+    cert_file: str = ""
+    key_file: str = ""
+    # if set, verbs require a client certificate that it issued
+    client_ca_file: str = named("clientCAFile", "")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.cert_file, self.key_file, self.client_ca_file)))
+
+    def inconsistencies(self) -> Iterator[Problem]:
+        if self.files and not (self.cert_file and self.key_file):
+            yield Problem(MISSING_FIELD, (), "certFile and keyFile must be set together")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ...base.decoding import (
     decode,
     sentence,
 )
-from ...base.field_types import named, type_of
+from ...base.field_types import type_of
 from ...base.findings import Path, Problem, listing
 from ...base.source import json_scanner as source_json
 from ...base.source import tree as source_tree
@@ -123,24 +123,6 @@ class _AgentEntry:
 
 
 @dataclass(eq=False, repr=False)
-class _TlsEntry:
-    cert_file: str = ""
-    key_file: str = ""
-    client_ca_file: str = named("clientCAFile", "")
-
-    def inconsistencies(self) -> Iterator[Problem]:
-        """Yield whether a file is missing."""
-        if self.tls is not None and not (self.cert_file and self.key_file):
-            yield Problem(MISSING_FIELD, (), "certFile and keyFile must be set together")
-
-    @property
-    def tls(self) -> Tls | None:
-        """The files; None without any."""
-        files = (self.cert_file, self.key_file, self.client_ca_file)
-        return Tls(*files) if any(files) else None
-
-
-@dataclass(eq=False, repr=False)
 class _HealthEntry:
     port: _Port
     address: str = ""
@@ -150,7 +132,7 @@ class _HealthEntry:
 class _ListenEntry:
     address: str = "127.0.0.1"
     port: _Port = PORT
-    tls: Annotated[_TlsEntry, _UnlessEmpty(type_of(_TlsEntry))] = field(default_factory=_TlsEntry)
+    tls: Annotated[Tls, _UnlessEmpty(type_of(Tls))] = field(default_factory=Tls)
     health: _HealthEntry | None = None
 
 
@@ -242,13 +224,10 @@ def read(text: str) -> Config:
 
 
 def override(config: Config, environ: Mapping[str, str], port: int | None = None) -> Config:
-    """Return the configuration with the overrides of flags and the environment.
+    """Return the configuration with the overrides of the flag `port` and the environment.
 
-    Args:
-        config: the configuration of the file.
-        environ: HTTP_PORT and LOG_LEVEL apply, as in kube-safe-scheduler's agents; an unknown
-            level means INFO, as there.
-        port: the flag, which takes precedence over HTTP_PORT.
+    HTTP_PORT, unless the flag is set, and LOG_LEVEL apply as in kube-safe-scheduler's agents; an
+    unknown level means INFO, as there.
 
     Raises:
         ConfigError: HTTP_PORT is not a port.
@@ -295,7 +274,7 @@ def _config(document: Any) -> Config:
     listen, health = file.listen, file.listen.health
     return Config(
         agents=(*served, *agents),
-        listen=Listen(listen.address, listen.port, listen.tls.tls),
+        listen=Listen(listen.address, listen.port, listen.tls if listen.tls.files else None),
         health=Listen(health.address, health.port) if health else None,
         pod_selector=file.pod_selector,
         log_level=file.log_level,

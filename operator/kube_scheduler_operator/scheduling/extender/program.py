@@ -63,7 +63,6 @@ class ExtenderOptions:
     kubeconfig: str = ""
     watch: bool = True  # False disables watches regardless of the configuration
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    limits: Limits | None = None
 
     def completed(self, config: Config) -> Config:
         """Return a configuration with the overrides of flags and environment.
@@ -154,7 +153,7 @@ class ExtenderProgram:
     async def _listen(self) -> None:
         """Listen on the configured addresses, and close all others."""
         handlers: list[tuple[Listen, Callable[..., Any], Limits | None]] = [
-            (self._config.listen, self._routes, self._options.limits)
+            (self._config.listen, self._routes, None)
         ]
         if self._config.health is not None:
             handlers.append((self._config.health, self._routes.health, HEALTH_LIMITS))

@@ -22,24 +22,18 @@ class TlsError(Exception):
 
 
 class ReloadingTlsContext:
-    """TLS contexts that follow their files."""
+    """TLS contexts that follow their files. Raises TlsError if these are invalid at first."""
 
     def __init__(self, tls: Tls) -> None:
-        """Load the files.
-
-        Raises:
-            TlsError: they are invalid.
-        """
         self._tls = tls
-        self._files = tuple(filter(None, (tls.cert_file, tls.key_file, tls.client_ca_file)))
-        self._seen = fingerprint(self._files)
+        self._seen = fingerprint(tls.files)
         self._current = _context(tls)
         self.context = _context(tls)  # the context for the server
         self.context.sni_callback = self._choose
 
     def reload(self) -> bool:
         """Reload the files if they have changed; return whether new handshakes use them."""
-        seen = fingerprint(self._files)
+        seen = fingerprint(self._tls.files)
         if seen == self._seen:
             return False
         self._seen = seen

@@ -43,6 +43,20 @@ FAMILIES: Final = (OWN, *WRITABLE)
 
 CYCLE: Final = 60.0
 REFRESH: Final = 240.0
+
+HOT_VALUE: Final = "node_hot_value"
+"""crane's annotation with the hot value of a node."""
+SAFE_KEYS: Final[Mapping[str, str]] = {
+    "free_cpu_mean": "mean-free-cpu",
+    "free_cpu_std": "std-free-cpu",
+    "free_cpu_forecast": "forcasted-free-cpu",  # as the original spells it
+    "free_memory_mean": "mean-free-memory",
+    "free_memory_std": "std-free-memory",
+    "free_memory_forecast": "forcasted-free-memory",
+    "congestion": "congestion-factor",
+}
+"""Metric -> annotation of kube-safe-scheduler's node-annotator."""
+
 GRACE: Final = 300.0
 """crane: a value is valid for its period plus five minutes (its constant ExtraActivePeriod)."""
 CRANE_ZONE: Final = "Asia/Shanghai"
@@ -116,6 +130,11 @@ class Rules:
     # penalties for recently bound pods, which add up
     hot_values: tuple[HotValue, ...] = (HotValue(300.0, 5), HotValue(60.0, 2))
     grace: float = GRACE  # seconds beyond its period for which a metric stays valid
+
+    @property
+    def shortest_validity(self) -> float:
+        """Seconds for which all measured metrics are valid."""
+        return min((sync.period for sync in self.sync), default=0.0) + self.grace
 
     def valid_for(self, name: str) -> float | None:
         """Return the seconds for which a measured metric is valid; None if it has no period."""

@@ -111,12 +111,8 @@ def read(
 ) -> Any:
     """Return an instance of the class `arguments` with the configured values.
 
-    Args:
-        arguments: the class.
-        configured: the values by name.
-        environ: the process's environment, which overrides them. Invalid values in it are ignored
-            with a warning, as in the original agents.
-        env: environment variable to attribute.
+    Variables of the process, `environ`, override attributes as `env` names them. Invalid values in
+    them are ignored with a warning, as in the original agents.
 
     Raises:
         ArgumentsError: values are invalid; it has all problems.

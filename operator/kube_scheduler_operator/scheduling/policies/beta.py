@@ -50,13 +50,7 @@ def shape_at(mean: float, deviation: float) -> tuple[float, float]:
 
 
 def distribution(x: Floats, alpha: Floats, beta: Floats) -> Floats:
-    """Return P(U <= x) for U ~ Beta(alpha, beta), both positive and finite.
-
-    Args:
-        x: 0..1, float64[n].
-        alpha: float64[n].
-        beta: float64[n].
-    """
+    """Return P(U <= x) for U ~ Beta(alpha, beta), both positive and finite (float64[n] each)."""
     if len(x) <= FEW:
         inputs = zip(x.tolist(), alpha.tolist(), beta.tolist(), strict=True)
         return np.array([distribution_at(*values) for values in inputs], np.float64)

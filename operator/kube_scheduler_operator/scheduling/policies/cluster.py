@@ -79,8 +79,7 @@ class Cluster:
     def on_node(self, callback: NodeCallback) -> Callable[[], None]:
         """Call back with (index, node; None if removed) for all present nodes and every change.
 
-        Returns:
-            A function that removes the callback.
+        Like the next two, it returns a function that removes the callback.
         """
         for index, node in enumerate(self.nodes):
             if node is not None:
@@ -90,19 +89,14 @@ class Cluster:
     def on_pod(self, callback: PodCallback) -> Callable[[], None]:
         """Call back with (index, pod, whether it was added) for all present Pods and every change.
 
-        A Pod whose requests change is removed and added. Returns a function that removes the
-        callback.
+        A Pod whose requests change is removed and added.
         """
         for index, pod in self._pods.values():
             callback(index, pod, True)
         return _register(self._pod_callbacks, callback)
 
     def on_name(self, callback: NameCallback) -> Callable[[], None]:
-        """Call back with (index, name) for all present names and every new one.
-
-        Returns:
-            A function that removes the callback.
-        """
+        """Call back with (index, name) for all present names and every new one."""
         for name, index in self.index.items():
             callback(index, name)
         return _register(self._name_callbacks, callback)

@@ -16,11 +16,7 @@ class HotValues:
     """Σ floor(pods bound within `seconds` / `count`) over the rules, for each node.
 
     A Pod counts from its binding, even after its deletion: its start is what makes a node hot.
-
-    Args:
-        cluster: the node view.
-        rules: the rules.
-        changed: called with a node's index when its value has changed with time.
+    `changed` is called with a node's index when its value has changed with time.
     """
 
     def __init__(

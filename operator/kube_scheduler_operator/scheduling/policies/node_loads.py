@@ -23,6 +23,7 @@ from typing import Final
 from ...base.json_text import parse_json
 from ...base.limits import ANNOTATION
 from ...base.names import LOAD_ANNOTATION
+from ..load.policy import HOT_VALUE, SAFE_KEYS
 from .arrays import Column, Matrix
 from .cluster import Cluster, Node
 from .pods import seconds
@@ -40,17 +41,7 @@ five minutes of grace."""
 HOT_VALID: Final = 300.0
 """Validity of crane's hot value in seconds (section "hot value" of its README)."""
 
-_SAFE_KEYS: Final[Mapping[str, str]] = {
-    "free_cpu_mean": "mean-free-cpu",
-    "free_cpu_std": "std-free-cpu",
-    "free_cpu_forecast": "forcasted-free-cpu",  # sic
-    "free_memory_mean": "mean-free-memory",
-    "free_memory_std": "std-free-memory",
-    "free_memory_forecast": "forcasted-free-memory",
-    "congestion": "congestion-factor",
-}
 _HOT: Final = "hot"
-_HOT_KEY: Final = "node_hot_value"
 _REQUESTED: Final = "requested_"
 
 _LARGEST: Final = 1e18
@@ -147,10 +138,10 @@ class LoadColumns:
 
     def _key(self, name: str) -> str:
         if self._annotations != SAFE:
-            return _HOT_KEY if name == _HOT else name
+            return HOT_VALUE if name == _HOT else name
         if name.startswith(_REQUESTED):
             return name.replace("_", "-")
-        return _SAFE_KEYS.get(name, name)
+        return SAFE_KEYS.get(name, name)
 
     def _measurements(self, texts: Iterable[str | None]) -> Iterator[Measurement]:
         if self._annotations == OWN:

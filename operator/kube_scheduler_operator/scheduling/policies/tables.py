@@ -66,13 +66,7 @@ class NodeTables:
     """One integer per node for each kind of Pod.
 
     The first request with a kind computes only the requested nodes, the second one all nodes; from
-    then on only changed nodes are recomputed.
-
-    Args:
-        cluster: the node view.
-        changes: changes of the inputs of `compute`.
-        compute: see Compute.
-        compute_one: see ComputeOne; None: single nodes are computed with `compute`.
+    then on only changed nodes are recomputed; single ones with `compute`, without `compute_one`.
     """
 
     def __init__(

@@ -215,10 +215,8 @@ class Expectation:
     def expected(self, indices: Ints, kind: Hashable = None, variance: float = 0.0) -> Floats:
         """Return expected values (float64[metrics, n]), including Pods that are not measured yet.
 
-        Args:
-            indices: the nodes.
-            kind: the Pod's own expected load by resource; None: not included.
-            variance: number of standard deviations to add.
+        They include the Pod's own expected load `kind`, if given, and `variance` times the standard
+        deviation.
         """
         policy, size = self._policy, len(self._policy.cluster)
         figures = self._figures(indices)
@@ -278,14 +276,9 @@ def _reason(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]
 def crane_score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = False) -> Floats:
     """Return trunc(Σ(1 - u)·w·100 / Σw) - trunc(10·hot), 0..100; 100 for an idle node.
 
-    Sums are in the order of the metrics as in the original, because the result is truncated.
-
-    Args:
-        usages: value of each metric and node, fractions; NaN where unknown (float64[m, n]).
-        weights: weight of each metric (float64[m]).
-        hot: hot value of each node, integers (float64[n]).
-        original: whether unknown values count as full use; otherwise only the known metrics of a
-            node count, and without any the score is NaN.
+    Sums are in the order of the metrics as in the original, because the result is truncated. An
+    unknown usage (float64[metrics, n]) is NaN; in the original, it counts as full use. Otherwise,
+    only the known metrics of a node count, and without any the score is NaN.
     """
     if not len(weights):
         return np.zeros(len(hot))
