@@ -19,7 +19,7 @@ from ...kube.lease import ElectionLease, LeaderElector
 from ...kube.pages import PageSize
 from ...kube.resource import NODES, ObjectRef
 from .annotation import cleanup_patch
-from .program import LEASE, LEASE_TIMINGS, NODES_PAGE
+from .program import LEASE, LEASE_TIMINGS, NODES_PAGE, while_leading
 
 log = logging.getLogger(__name__)
 
@@ -39,19 +39,14 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
             api, ElectionLease(namespace, LEASE, OWN_LABELS), identity, timings=LEASE_TIMINGS
         )
         await elector.acquire()
-        holding = asyncio.create_task(elector.hold())
-        cleaning = asyncio.create_task(clean(api, families))
         try:
-            await asyncio.wait((holding, cleaning), return_when=asyncio.FIRST_COMPLETED)
-            if not cleaning.done():
-                log.error("Lost the Lease before all annotations were removed")
-                return 1
-            log.info("Removed all annotations", extra=kv(nodes=cleaning.result()))
+            cleaned = await while_leading(elector, clean(api, families))
         finally:
-            for task in (cleaning, holding):
-                task.cancel()
-            await asyncio.gather(cleaning, holding, return_exceptions=True)
             await elector.release()
+    if cleaned is None:
+        log.error("Lost the Lease before all annotations were removed")
+        return 1
+    log.info("Removed all annotations", extra=kv(nodes=cleaned))
     return 0
 
 

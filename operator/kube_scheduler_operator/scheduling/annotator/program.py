@@ -14,10 +14,10 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -43,6 +43,8 @@ from .reported_state import Publisher, ReportedState, take_state
 from .sources import LoadSource, make_source
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LEASE: Final = "load-annotator"
 LEASE_TIMINGS: Final = Timings(lease_duration=45.0, renew_deadline=30.0, retry_period=5.0)
@@ -111,23 +113,12 @@ class AnnotatorProgram:
         try:
             while True:
                 await elector.acquire()
-                await self._lead(api, elector)
+                try:
+                    await while_leading(elector, self._work(api))
+                finally:
+                    self._annotator = None
         finally:
             await elector.release()
-
-    async def _lead(self, api: ApiClient, elector: LeaderElector) -> None:
-        """Work until the Lease is lost."""
-        holding = asyncio.create_task(elector.hold())
-        working = asyncio.create_task(self._work(api))
-        try:
-            await asyncio.wait((holding, working), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (working, holding):
-                task.cancel()
-            await asyncio.gather(working, holding, return_exceptions=True)
-            self._annotator = None
-        if not working.cancelled() and (error := working.exception()):
-            raise error
 
     async def _work(self, api: ApiClient) -> None:
         while True:
@@ -247,6 +238,18 @@ class AnnotatorProgram:
                 "known": state.known, "stale": state.staleCount, "missing": state.missingCount,
             }  # fmt: skip
         return self._counters.exposition(annotator is not None, nodes).encode()
+
+
+async def while_leading(elector: LeaderElector, work: Coroutine[Any, Any, T]) -> T | None:
+    """Work until the Lease is lost; return the result, None if the work did not end before."""
+    holding, working = asyncio.create_task(elector.hold()), asyncio.create_task(work)
+    try:
+        await asyncio.wait((holding, working), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (working, holding):
+            task.cancel()
+        await asyncio.gather(working, holding, return_exceptions=True)
+    return None if working.cancelled() else working.result()
 
 
 def _log_change(state: ReportedState, logged: str) -> str:

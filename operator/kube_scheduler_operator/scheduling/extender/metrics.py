@@ -5,15 +5,18 @@ They have their own registry instead of prometheus_client's global one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import accumulate
+from typing import Final
 
 import prometheus_client
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    Metric,
 )
 from prometheus_client.registry import Collector
 
@@ -59,120 +62,106 @@ class _Collector(Collector):
     def __init__(self, sources: MetricSources) -> None:
         self._sources = sources
 
-    def collect(self) -> Iterator[Any]:
+    def collect(self) -> Iterator[Metric]:
         sources = self._sources
         yield from _calls(sources.calls())
         yield from _policies(sources.agents())
         yield from _ports(sources.servers())
-        yield from _watches(sources.watched())
+        yield from _watches(list(sources.watched()))
         yield _gauge("nodes", "Nodes in the node view", sources.nodes())
         yield _gauge("pods", "Bound Pods in the node view", sources.pods())
         yield _gauge("decisions", "Pods with recorded decisions", sources.decisions())
-        yield _gauge(
-            "config_valid",
-            "1 if the current configuration file is in use, 0 if it is invalid",
-            sources.config_valid(),
-        )
+        text = "1 if the current configuration file is in use, 0 if it is invalid"
+        yield _gauge("config_valid", text, sources.config_valid())
         sent, dropped = sources.events()
-        yield CounterMetricFamily(
-            PREFIX + "events", "Events recorded for Pods whose nodes were all rejected", value=sent
-        )
-        yield CounterMetricFamily(
-            PREFIX + "events_dropped",
-            "Events not recorded because of the rate limit",
-            value=dropped,
-        )
-        waits = _counter(
-            "filters_waited",
-            "Filter calls that waited for the node view, by whether it changed",
-            ["news"],
-        )
-        for news, count in zip(("no", "yes"), sources.waits(), strict=True):
-            waits.add_metric([news], count)
-        yield waits
-        build = _family("build_info", "Always 1, with the version of the program", ["version"])
-        build.add_metric([__version__], 1)
-        yield build
+        text = "Events recorded for Pods whose nodes were all rejected"
+        yield _family(CounterMetricFamily, "events", text, [], [([], sent)])
+        text = "Events not recorded because of the rate limit"
+        yield _family(CounterMetricFamily, "events_dropped", text, [], [([], dropped)])
+        text = "Filter calls that waited for the node view, by whether it changed"
+        waits = zip((["no"], ["yes"]), sources.waits(), strict=True)
+        yield _family(CounterMetricFamily, "filters_waited", text, ["news"], waits)
+        text = "Always 1, with the version of the program"
+        yield _family(GaugeMetricFamily, "build_info", text, ["version"], [([__version__], 1)])
 
 
-def _calls(calls: Iterable[CallCounters]) -> Iterator[Any]:
+def _calls(calls: Iterable[CallCounters]) -> Iterator[Metric]:
     labels = ["agent", "verb"]
     durations = HistogramMetricFamily(
         PREFIX + "call_duration_seconds",
         "Time from a complete request to its response",
         labels=labels,
     )
-    errors = _counter("call_errors", "Calls that failed", labels)
-    nodes = _counter("nodes_asked", "Nodes in requests", labels)
-    unknown = _counter("nodes_unknown", "Nodes in requests that are not in the node view", labels)
-    rejected = _counter("nodes_rejected", "Nodes in requests that were rejected", labels)
+    counted = []
     for call in calls:
         if call.verb in (BIND, PREEMPT) and not any(call.counts):
             continue  # most schedulers never call these verbs
-        values = [call.agent, call.verb]
-        total, buckets = 0, []
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), call.counts, strict=True):
-            total += count
-            buckets.append((bound, total))
-        durations.add_metric(values, buckets, call.seconds)
-        errors.add_metric(values, call.errors)
-        nodes.add_metric(values, call.nodes)
-        unknown.add_metric(values, call.unknown)
-        rejected.add_metric(values, call.rejected)
-    yield from (durations, errors, nodes, unknown, rejected)
+        counted.append(([call.agent, call.verb], call))
+        buckets = zip((*map(str, BUCKETS), "+Inf"), accumulate(call.counts), strict=True)
+        durations.add_metric([call.agent, call.verb], list(buckets), call.seconds)
+    yield durations
+    for name, text, attribute in (
+        ("call_errors", "Calls that failed", "errors"),
+        ("nodes_asked", "Nodes in requests", "nodes"),
+        ("nodes_unknown", "Nodes in requests that are not in the node view", "unknown"),
+        ("nodes_rejected", "Nodes in requests that were rejected", "rejected"),
+    ):
+        rows = [(values, getattr(call, attribute)) for values, call in counted]
+        yield _family(CounterMetricFamily, name, text, labels, rows)
 
 
-def _policies(agents: Iterable[PolicyAgent]) -> Iterator[Any]:
+def _policies(agents: Iterable[PolicyAgent]) -> Iterator[Metric]:
     labels = ["agent", "policy"]
-    errors = _counter("policy_errors", "Errors of a policy", labels)
-    rejected = _counter("policy_rejected_nodes", "Nodes rejected by a policy", labels)
-    for agent in agents:
-        for member in agent.members:
-            errors.add_metric([agent.name, member.name], member.errors)
-            rejected.add_metric([agent.name, member.name], member.rejected)
-    yield from (errors, rejected)
+    members = [([agent.name, member.name], member) for agent in agents for member in agent.members]
+    errors = [(values, member.errors) for values, member in members]
+    yield _family(CounterMetricFamily, "policy_errors", "Errors of a policy", labels, errors)
+    rejected = [(values, member.rejected) for values, member in members]
+    text = "Nodes rejected by a policy"
+    yield _family(CounterMetricFamily, "policy_rejected_nodes", text, labels, rejected)
 
 
-def _ports(servers: Iterable[HttpServer]) -> Iterator[Any]:
+def _ports(servers: Iterable[HttpServer]) -> Iterator[Metric]:
     connections = 0
-    refused: dict[int, int] = {}
+    refused: Counter[int] = Counter()
     for server in servers:
         connections += len(server.connections)
-        for status, count in server.refused.items():
-            refused[status] = refused.get(status, 0) + count
+        refused.update(server.refused)
     yield _gauge("connections", "Open client connections", connections)
-    family = _counter(
-        "refused_requests", "Requests refused as invalid HTTP or over a limit", ["code"]
-    )
-    for status, count in sorted(refused.items()):
-        family.add_metric([str(status)], count)
-    yield family
+    text = "Requests refused as invalid HTTP or over a limit"
+    rows = [([str(status)], count) for status, count in sorted(refused.items())]
+    yield _family(CounterMetricFamily, "refused_requests", text, ["code"], rows)
 
 
-def _watches(watched: Iterable[Reflector]) -> Iterator[Any]:
-    labels = ["resource"]
-    synced = _family("watch_synced", "1 after the initial list of a resource", labels)
-    ages = _family("watch_age_seconds", "Time since a watch last received data", labels)
-    events = _counter("watch_events", "Events received by a watch", labels)
-    lists = _counter("watch_lists", "Full lists of a resource", labels)
-    failures = _counter("watch_failures", "Failed list and watch requests", labels)
-    for watch in watched:
-        values, state = [watch.resource.plural], watch.state
-        synced.add_metric(values, state.synced)
-        ages.add_metric(values, watch.age)
-        events.add_metric(values, state.events)
-        lists.add_metric(values, state.lists)
-        failures.add_metric(values, state.failures)
-    yield from (synced, ages, events, lists, failures)
+def _watches(watched: Sequence[Reflector]) -> Iterator[Metric]:
+    states = [([watch.resource.plural], watch.state) for watch in watched]
+    rows: list[tuple[list[str], float]] = [(values, state.synced) for values, state in states]
+    text = "1 after the initial list of a resource"
+    yield _family(GaugeMetricFamily, "watch_synced", text, ["resource"], rows)
+    rows = [([watch.resource.plural], watch.age) for watch in watched]
+    text = "Time since a watch last received data"
+    yield _family(GaugeMetricFamily, "watch_age_seconds", text, ["resource"], rows)
+    for name, text, attribute in (
+        ("watch_events", "Events received by a watch", "events"),
+        ("watch_lists", "Full lists of a resource", "lists"),
+        ("watch_failures", "Failed list and watch requests", "failures"),
+    ):
+        rows = [(values, getattr(state, attribute)) for values, state in states]
+        yield _family(CounterMetricFamily, name, text, ["resource"], rows)
 
 
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(PREFIX + name, text, value=value)
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return _family(GaugeMetricFamily, name, text, [], [([], value)])
 
 
-def _family(name: str, text: str, labels: list[str]) -> GaugeMetricFamily:
-    return GaugeMetricFamily(PREFIX + name, text, labels=labels)
-
-
-def _counter(name: str, text: str, labels: list[str]) -> CounterMetricFamily:
-    return CounterMetricFamily(PREFIX + name, text, labels=labels)
+def _family(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    text: str,
+    labels: Sequence[str],
+    rows: Iterable[tuple[Sequence[str], float]],
+) -> Metric:
+    """Return a metric with a sample for each row: (values of the labels, value)."""
+    family = kind(PREFIX + name, text, labels=labels)
+    for values, value in rows:
+        family.add_metric(values, value)
+    return family
