@@ -138,17 +138,14 @@ class InProcessExtenders:
         self._take(event["type"], event["object"])
 
     def _take(self, event: str, obj: Object) -> None:
-        metadata = obj["metadata"]
         gone = event == "DELETED"
         if obj["kind"] == NODES.kind:
             if gone:
-                self._cluster.remove_node(metadata["name"])
+                self._cluster.remove_node(obj["metadata"]["name"])
             else:
                 self._cluster.set_node(obj)
         elif gone:
-            self._cluster.remove_pod(
-                metadata["namespace"], metadata["name"], metadata.get("uid") or ""
-            )
+            self._cluster.remove_pod(obj)
         else:
             self._cluster.set_pod(obj)
 

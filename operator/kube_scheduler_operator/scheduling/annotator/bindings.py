@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..load.policy import HotValue, Rules
-from ..policies.pods import FINISHED, Amounts, read_pod
+from ..policies.pods import FINISHED, Amounts, pod_key, read_pod
 
 
 class _Bound(NamedTuple):
@@ -58,8 +58,7 @@ class PodBindings:
 
     def remove(self, obj: Mapping[str, Any]) -> None:
         """Handle a deleted pod; its binding still counts."""
-        metadata = obj["metadata"]
-        self._forget(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata['name']}")
+        self._forget(pod_key(obj))
 
     def hot(self, node: str, now: float) -> int:
         """Return Crane's hot value of a node at `now`, in seconds since 1970."""

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import ssl
@@ -48,16 +48,14 @@ class Answer:
     content_type: str = "text/plain; charset=utf-8"
 
 
-class _Handshake(Protocol):
-    def do_handshake(self) -> None: ...
-
-
 class _Connection:
     """One client: the data received, and the data left to send."""
 
     __slots__ = ("deadline", "draining", "handshake", "inbox", "outbox", "socket")
 
-    def __init__(self, sock: socket.socket, handshake: _Handshake | None, deadline: float) -> None:
+    def __init__(
+        self, sock: socket.socket, handshake: ssl.SSLSocket | None, deadline: float
+    ) -> None:
         self.socket, self.handshake, self.deadline = sock, handshake, deadline
         self.inbox = bytearray()
         self.outbox: memoryview | None = None
@@ -154,7 +152,7 @@ class ExporterServer:
 
     def _open(self, sock: socket.socket) -> None:
         sock.setblocking(False)
-        handshake: _Handshake | None = None
+        handshake: ssl.SSLSocket | None = None
         if self._tls:
             try:
                 sock = handshake = self._tls().wrap_socket(

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from ...base.objects import uid_of
 from ...base.tasks import cancel
 from ...kube.api import Object
 from ...kube.client import ApiClient
@@ -75,7 +74,7 @@ class ClusterFeed:
     async def watch_pods(self, needed: bool) -> None:
         """Start or stop the watch of bound Pods, the most expensive one: it decodes every Pod."""
         if needed and self._pods is None:
-            receiver = Callbacks(self._cluster.set_pod, self._remove_pod)
+            receiver = Callbacks(self._cluster.set_pod, self._cluster.remove_pod)
             selection = Selection(field_selector=BOUND)
             self._pods = self._reflector(PODS, receiver, selection, fields=POD)
             self._pods_task = asyncio.create_task(self._pods.run())
@@ -115,11 +114,6 @@ class ClusterFeed:
 
     def _remove_node(self, node: Object) -> None:
         self._cluster.remove_node(node["metadata"]["name"])
-
-    def _remove_pod(self, pod: Object) -> None:
-        metadata = pod["metadata"]
-        namespace = metadata.get("namespace") or ""
-        self._cluster.remove_pod(namespace, metadata["name"], uid_of(pod))
 
     def _set_config_map(self, config_map: Object) -> None:
         metadata, data = config_map["metadata"], config_map.get("data") or {}

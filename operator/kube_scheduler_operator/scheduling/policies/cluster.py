@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ...base.quantities import PODS, amounts
 from .arrays import Column
-from .pods import FINISHED, Amounts, Pod, read_pod
+from .pods import FINISHED, Amounts, Pod, pod_key, read_pod
 
 F = TypeVar("F")
 
@@ -150,8 +150,8 @@ class Cluster:
         for callback in self._pod_callbacks:
             callback(index, pod, True)
 
-    def remove_pod(self, namespace: str, name: str, uid: str) -> None:
-        self._forget(uid or f"{namespace}/{name}")
+    def remove_pod(self, obj: Mapping[str, Any]) -> None:
+        self._forget(pod_key(obj))
 
     # --- queries --------------------------------------------------------------------------------
 

@@ -210,6 +210,12 @@ def read_pod(obj: Mapping[str, Any]) -> Pod:
     return pod
 
 
+def pod_key(obj: Mapping[str, Any]) -> str:
+    """Return `Pod.key`, of an object of which at least the metadata is known."""
+    metadata = obj["metadata"]
+    return metadata.get("uid") or f"{metadata.get('namespace') or ''}/{metadata['name']}"
+
+
 def _shared_demand(spec: Mapping[str, Any]) -> Demand:
     # The string form is the cheapest key for resources.
     key = str(

@@ -21,7 +21,7 @@ def test_a_node_keeps_its_index_while_it_or_its_pods_exist() -> None:
     cluster.set_node(node("a"))
     cluster.remove_node("a")
     assert cluster.index["a"] == at
-    cluster.remove_pod("default", "p", "uid-p")
+    cluster.remove_pod({"metadata": {"uid": "uid-p"}})
     assert "a" not in cluster.index
     assert cluster.names[at] == ""
     cluster.set_node(node("c"))
@@ -63,7 +63,7 @@ def test_a_late_callback_receives_present_objects() -> None:
     assert [each.name for each in nodes if each] == ["a"]
     assert pods == [("p", True)]
     leave()
-    cluster.remove_pod("default", "p", "uid-p")
+    cluster.remove_pod({"metadata": {"uid": "uid-p"}})
     assert pods == [("p", True)]
 
 
@@ -113,7 +113,7 @@ def test_sums_equal_a_recomputation_and_indices_are_unique(
         elif what == "no node":
             cluster.remove_node(name)
         elif what == "no pod":
-            cluster.remove_pod("default", name, f"uid-{name}")
+            cluster.remove_pod({"metadata": {"uid": f"uid-{name}"}})
             placed.pop(name, None)
         elif what == "sums":
             cluster.requested("cpu")
@@ -145,5 +145,5 @@ def test_callbacks_report_reused_indices() -> None:
     assert not changed()
     cluster.remove_node("a")
     assert not changed()  # its pod is still there
-    cluster.remove_pod("default", "p", "uid-p")
+    cluster.remove_pod({"metadata": {"uid": "uid-p"}})
     assert changed()

@@ -130,7 +130,7 @@ class World:
             self.cluster.set_pod(self.pods[key])
         elif what == "gone":
             if self.pods.pop(rest[0], None):
-                self.cluster.remove_pod("default", rest[0], f"uid-{rest[0]}")
+                self.cluster.remove_pod({"metadata": {"uid": f"uid-{rest[0]}"}})
         elif what == "no node":
             if self.nodes.pop(rest[0], None):
                 self.cluster.remove_node(rest[0])

@@ -10,8 +10,12 @@ from kube_scheduler_operator.scheduling.policies.learned_values import (
     LearnedValues,
     read_values,
 )
-from kube_scheduler_operator.scheduling.rl_monitor.monitor import Monitor, StateStore, write
-from kube_scheduler_operator.scheduling.rl_monitor.rewards import rated_events
+from kube_scheduler_operator.scheduling.rl_monitor.monitor import (
+    Monitor,
+    StateStore,
+    rated_events,
+    write,
+)
 
 from ..policies.playing import NOW, pod, rfc3339
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final
 from ....base.quantities import CPU, MEMORY
 from .. import beta
 from ..arrays import Floats, Ints, Matrix, clip, np
-from ..cluster import Cluster
 from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown, ten
 from ..pods import Pod
@@ -51,10 +50,6 @@ class LowRiskOverCommitment(NodePolicy):
     load_metrics = METRICS
     arguments: LowRiskOverCommitmentArguments
     loads: LoadColumns
-
-    def __init__(self, arguments: LowRiskOverCommitmentArguments, cluster: Cluster) -> None:
-        super().__init__(arguments, cluster)
-        self.listen(on_pod=self._pod)
 
     def start(self) -> None:
         self._requests, self._limits = Matrix(2, 0.0), Matrix(2, 0.0)

@@ -115,7 +115,7 @@ def test_hot_values_expire() -> None:
         play.cluster.set_pod(pod(f"p{at}", on="a", bound=NOW + at))
     assert play.scores() == [8]
     play.cluster.set_pod(pod("p0", cpu="1", on="a", bound=NOW))  # resized, not new
-    play.cluster.remove_pod("default", "p1", "uid-p1")  # it did start here
+    play.cluster.remove_pod({"metadata": {"uid": "uid-p1"}})  # it did start here
     assert play.scores() == [8]
     play.clock.now = NOW + 60
     assert play.scores() == [9]

@@ -68,7 +68,7 @@ def test_unmeasured_pods_count() -> None:
     play.clock.now = NOW + 40
     play.cluster.set_node(node("a", "10", annotations=usage(NOW + 40, cpu_usage_avg_5m=0.2)))
     assert arrives("latest", NOW + 41) == pytest.approx(20.0 + 10.0 + 20.0)
-    play.cluster.remove_pod("default", "after", "uid-after")
+    play.cluster.remove_pod({"metadata": {"uid": "uid-after"}})
     assert arrives("last", NOW + 42) == pytest.approx(20.0 + 10.0 + 20.0)
 
 
