@@ -53,8 +53,7 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
 async def clean(api: ApiClient, families: Sequence[str]) -> int:
     """Remove the annotations of these families from all nodes; return how many nodes had some.
 
-    Raises:
-        KubeError: reading or writing a node failed.
+    Raises KubeError.
     """
     cleaned = 0
     async for page in api.pages(NODES, None, PageSize(NODES_PAGE)).read({}):

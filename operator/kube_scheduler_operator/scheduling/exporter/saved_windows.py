@@ -63,8 +63,7 @@ class StateFile:
     def load(self) -> tuple[Mapping[str, Any], float] | None:
         """Return the content, and the offset from its times to the current clock; None: no file.
 
-        Raises:
-            StateError: the file is unusable.
+        Raises StateError.
         """
         try:
             with self.path.open("rb") as file:

@@ -104,8 +104,7 @@ class PolicyAgent:
     def filter(self, args: Args) -> Rejections | None:
         """Return the rejected nodes by their position in the request; None: none.
 
-        Raises:
-            PolicyFailedError: a policy raised, and the failure policy is FAIL.
+        Raises PolicyFailedError.
         """
         pod = args.pod
         if not self.selects(pod) or not len(args.indices):
@@ -138,10 +137,7 @@ class PolicyAgent:
         """Return the scores of the nodes of a request.
 
         Nodes that are not in the cluster get the median score, which neither favours nor penalizes
-        them.
-
-        Raises:
-            PolicyFailedError: a policy raised, and the failure policy is FAIL.
+        them. Raises PolicyFailedError.
         """
         pod, count = args.pod, len(args.indices)
         if not count or not self.selects(pod):

@@ -203,18 +203,13 @@ _FILE: Final = type_of(_File)
 def of_policies(names: Sequence[str]) -> Config:
     """Return a configuration that serves each of these policies with its defaults.
 
-    Raises:
-        ConfigError: a policy does not exist.
+    Raises ConfigError.
     """
     return from_document({"policies": [{"policy": name} for name in names]})
 
 
 def read(text: str) -> Config:
-    """Return the configuration in a YAML or JSON file.
-
-    Raises:
-        ConfigError: the file is invalid.
-    """
+    """Return the configuration in a YAML or JSON file. Raises ConfigError."""
     root = _parse(text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     try:
@@ -245,11 +240,7 @@ def override(config: Config, environ: Mapping[str, str], port: int | None = None
 
 
 def from_document(document: Any) -> Config:
-    """Return the configuration in a parsed document.
-
-    Raises:
-        ConfigError: the document is invalid.
-    """
+    """Return the configuration in a parsed document. Raises ConfigError."""
     try:
         return _config(document)
     except DecodeError as error:

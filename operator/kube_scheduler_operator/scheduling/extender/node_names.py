@@ -43,11 +43,7 @@ class NodeNames:
         return len(self.texts)
 
     def locate(self, cluster: Cluster) -> None:
-        """Look the names up in the cluster: sets `indices` and `positions`.
-
-        Raises:
-            NamesError: a name is not a string.
-        """
+        """Look the names up in the cluster: sets `indices` and `positions`. Raises NamesError."""
         if self._version == cluster.names_version:
             return
         try:

@@ -67,8 +67,7 @@ class ExtenderOptions:
     def completed(self, config: Config) -> Config:
         """Return a configuration with the overrides of flags and environment.
 
-        Raises:
-            ConfigError: the environment is invalid.
+        Raises ConfigError.
         """
         config = override(config, self.environ, self.port)
         return replace(

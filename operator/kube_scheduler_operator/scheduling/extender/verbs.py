@@ -59,11 +59,7 @@ class VerbContext:
         self.freshness = CacheFreshness(cluster)  # detects that the node view may be stale
 
     def read(self, body: bytes) -> Args:
-        """Parse a request and look its nodes up in the cluster.
-
-        Raises:
-            WireError: the request is invalid.
-        """
+        """Parse a request and look its nodes up in the cluster. Raises WireError."""
         args = self.reader.read(body)
         if args.items is not None and self.learn is not None:
             self.learn(args.items)

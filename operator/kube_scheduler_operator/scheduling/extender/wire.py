@@ -69,11 +69,7 @@ class Args:
 
     @property
     def pod(self) -> Pod:
-        """The Pod, parsed on first use.
-
-        Raises:
-            WireError: the object is not a Pod.
-        """
+        """The Pod, parsed on first use. Raises WireError."""
         if self._pod is None:
             try:
                 self._pod = read_pod(self.object)
@@ -100,11 +96,7 @@ class Args:
         return other
 
     def locate(self, cluster: Cluster) -> None:
-        """Look the nodes up in the cluster.
-
-        Raises:
-            WireError: a name is not a string, or there are too many.
-        """
+        """Look the nodes up in the cluster. Raises WireError."""
         if len(self.nodes) > MAX_NODES:
             raise WireError(f"requests are limited to {MAX_NODES} nodes")
         try:
@@ -123,11 +115,7 @@ class ArgsReader:
         self._names = RecentNodeNames()
 
     def read(self, body: bytes) -> Args:
-        """Parse a body.
-
-        Raises:
-            WireError: the request is invalid.
-        """
+        """Parse a body. Raises WireError."""
         last = self._last
         if last is not None and body == self._body:
             return last
@@ -322,9 +310,7 @@ def read_preemption(body: bytes) -> tuple[Args, list[Any]]:
 
     Returns:
         The nodes as ExtenderArgs with names, and the MetaVictims of each for the response.
-
-    Raises:
-        WireError: the request is invalid.
+    Raises WireError.
     """
     fields = _document(body)
     pod = _pod_of(fields)

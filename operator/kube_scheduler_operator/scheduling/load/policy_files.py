@@ -51,11 +51,7 @@ def read_policy(text: str) -> LoadedPolicy:
 
 
 def from_document(document: Any) -> LoadedPolicy:
-    """Like read_policy, for a parsed document.
-
-    Raises:
-        LoadPolicyError: the document is invalid.
-    """
+    """Like read_policy, for a parsed document. Raises LoadPolicyError."""
     if not isinstance(document, Mapping):
         message = "a load policy must be an object; write its fields"
         raise LoadPolicyError([Problem("InvalidType", (), message)])
@@ -86,8 +82,7 @@ def read_spec(spec: Any) -> LoadedPolicy:
 def read_rules(document: Mapping[str, Any]) -> Rules:
     """Parse only the rules of a policy.json; absent fields have their defaults.
 
-    Raises:
-        LoadPolicyError: the rules are invalid.
+    Raises LoadPolicyError.
     """
     names = map(FILE.name, ("sync", "predicates", "priorities", "hot_values", "grace"))
     reader = PolicyReader(FILE)

@@ -82,11 +82,7 @@ class PolicyFollower:
             return False
 
     def _accept(self, content: bytes) -> bool:
-        """Use new content.
-
-        Raises:
-            LoadPolicyError: the content is invalid.
-        """
+        """Use new content. Raises LoadPolicyError."""
         try:
             text = content.decode()
         except UnicodeDecodeError as error:

@@ -152,11 +152,7 @@ class CatalogueEntry:
     distribution: str = ""  # the distribution that provides it; empty: built in
 
     def load(self) -> type[Policy]:
-        """Import the class.
-
-        Raises:
-            UnknownPolicyError: the class cannot be imported.
-        """
+        """Import the class. Raises UnknownPolicyError."""
         module, _, name = self.where.partition(":")
         package = __package__ if module.startswith(".") else None
         try:
@@ -206,11 +202,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
 
 
 def policy_class(name: str) -> type[Policy]:
-    """Import the class of a policy.
-
-    Raises:
-        UnknownPolicyError: it does not exist.
-    """
+    """Import the class of a policy. Raises UnknownPolicyError."""
     entry = _BUILT_IN.get(name) or catalogue().get(name)
     if entry is None:
         known = sorted(catalogue())
@@ -224,9 +216,7 @@ def read_arguments(
 ) -> Any:
     """Return the validated arguments of a policy; `environ` overrides `arguments`.
 
-    Raises:
-        UnknownPolicyError: the policy does not exist.
-        ArgumentsError: arguments are invalid.
+    Raises UnknownPolicyError and ArgumentsError.
     """
     policy = policy_class(name)
     return _arguments.read(policy.Arguments, arguments, environ, policy.env)
@@ -238,9 +228,5 @@ def make(
     cluster: Cluster,
     environ: Mapping[str, str] | None = None,
 ) -> Policy:
-    """Create a policy.
-
-    Raises:
-        UnknownPolicyError, ArgumentsError: as above.
-    """
+    """Create a policy. Raises UnknownPolicyError and ArgumentsError."""
     return policy_class(name)(read_arguments(name, arguments, environ), cluster)
