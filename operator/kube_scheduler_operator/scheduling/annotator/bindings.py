@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..load.policy import HotValue, Rules
+from ..load.policy import Rules, hot_value
 from ..policies.pods import FINISHED, Amounts, pod_key, read_pod
 
 
@@ -65,7 +65,7 @@ class PodBindings:
         times = self._times.get(node)
         if not times:
             return 0
-        value = hot_value(times, self.rules.hot_values, now)
+        value = hot_value(self.rules.hot_values, times, now)
         self._trim(times)
         if not times:
             del self._times[node]
@@ -96,12 +96,3 @@ class PodBindings:
         oldest = self._now() - reach
         while times and times[0] <= oldest:
             times.popleft()
-
-
-def hot_value(times: Sequence[float] | deque[float], rules: Sequence[HotValue], now: float) -> int:
-    """Sum over the rules of the bindings within `seconds`, divided by `count` and rounded down."""
-    return sum(
-        sum(1 for at in times if at > now - hot.seconds) // hot.count
-        for hot in rules
-        if hot.count > 0
-    )

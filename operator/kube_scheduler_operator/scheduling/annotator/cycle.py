@@ -186,8 +186,7 @@ class Annotator:
     async def _poll(self, node: AnnotatedNode) -> None:
         due, first = node.due, node.name in self._unpolled
         load = await self._measure(node)
-        if load is not None or self._has_unwanted(node):
-            await self._write(node, load)
+        await self._write(node, load)
         if due is not None and not first and not node.failures:
             begin = due - _position(node.name) * SPREAD * self.policy.cycle
             self.counters.polled(self._loop.time() - begin)
@@ -216,7 +215,8 @@ class Annotator:
     async def _write(self, node: AnnotatedNode, load: Load | None) -> None:
         reason, annotations = self._due(node, load)
         if not reason:
-            self.counters.results["skipped"] += 1
+            if load is not None:
+                self.counters.results["skipped"] += 1
             return
         async with self._writing:
             if self._loop.time() < self._api_resume:
@@ -295,9 +295,6 @@ class Annotator:
         """Annotation families to remove."""
         policy = self.policy
         return tuple(family for family in policy.remove if family not in policy.write)
-
-    def _has_unwanted(self, node: AnnotatedNode) -> bool:
-        return any(node.foreign.intersection(annotation.KEYS[family]) for family in self.unwanted)
 
     def removed(self) -> tuple[str, ...]:
         """Return the families to remove that are no longer on any node."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -100,6 +100,11 @@ class HotValue:
 
     seconds: float
     count: int  # at least 1
+
+
+def hot_value(rules: Iterable[HotValue], bound: Sequence[float], now: float) -> int:
+    """Sum over the rules of the bindings within `seconds`, divided by `count` and rounded down."""
+    return sum(sum(at > now - rule.seconds for at in bound) // rule.count for rule in rules)
 
 
 _PERIODS: Final[Mapping[str, float]] = {"5m": 180.0, "1h": 900.0, "1d": 10800.0}

@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 
-from ..load.policy import HotValue
+from ..load.policy import HotValue, hot_value
 from .arrays import Column
 from .cluster import Cluster
 from .pods import Pod
@@ -67,12 +67,7 @@ class HotValues:
     def _renew(self, index: int, now: float) -> bool:
         bound = self._bound.get(index, [])
         del bound[: bisect_right(bound, now - self._longest)]
-        value = float(
-            sum(
-                (len(bound) - bisect_right(bound, now - rule.seconds)) // rule.count
-                for rule in self._rules
-            )
-        )
+        value = float(hot_value(self._rules, bound, now))
         if not bound:
             self._bound.pop(index, None)
         changed = value != self.column[index]

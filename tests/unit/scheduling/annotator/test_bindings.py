@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.scheduling.annotator.bindings import PodBindings, hot_value
-from kube_scheduler_operator.scheduling.load.policy import HotValue, Rules
+from kube_scheduler_operator.scheduling.annotator.bindings import PodBindings
+from kube_scheduler_operator.scheduling.load.policy import HotValue, Rules, hot_value
 
 from .... import builders
 
@@ -31,11 +31,7 @@ NOW = 1_000_000.0
     ],
 )
 def test_hot_values(ages: Any, value: Any) -> None:
-    assert hot_value([NOW - age for age in ages], SHIPPED, NOW) == value
-
-
-def test_count_of_zero_is_ignored() -> None:
-    assert hot_value([NOW], [HotValue(60.0, 0)], NOW) == 0
+    assert hot_value(SHIPPED, [NOW - age for age in ages], NOW) == value
 
 
 def pod(
