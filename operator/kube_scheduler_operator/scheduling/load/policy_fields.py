@@ -352,9 +352,10 @@ def _source_type(kind: str, form: Format) -> Record:
         # For operator/loadpolicy/request.py; no attribute of a source has their values.
         settings |= form.fields(dict.fromkeys(MEASURING, _nothing))
     for section_kind, section in _SECTIONS.items():
-        if section:
-            decoder = Record(settings) if section_kind == kind else other
-            shared[section] = RecordField("section", decoder, null_is_absent=False)
+        if section and section_kind == kind:
+            shared[section] = RecordField("section", Record(settings), null_is_absent=False)
+        elif section:
+            shared[section] = RecordField(section, other, null_is_absent=False)
     return Record(shared)
 
 
