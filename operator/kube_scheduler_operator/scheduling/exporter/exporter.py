@@ -23,7 +23,7 @@ from .usage_source import CgroupSource, HostSource, UsageSource
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def main(options: ExporterOptions) -> int:
         server.wake_by(ended)
         log.info("Listening on %s:%d", options.address, server.port)
         try:
-            _run(recorder, server, state, options.interval, lambda: _arrived(ended))
+            _run(recorder, server, state, options.interval)
         finally:
             _save(recorder, state)
     log.info("Terminated")
@@ -117,12 +117,9 @@ def main(options: ExporterOptions) -> int:
 
 
 def _run(
-    recorder: UsageRecorder,
-    server: ExporterServer,
-    state: StateFile | None,
-    interval: float,
-    ended: Callable[[], bool],
+    recorder: UsageRecorder, server: ExporterServer, state: StateFile | None, interval: float
 ) -> None:
+    """Sample and serve until the server is woken."""
     pause, saved, well = min(FIRST_INTERVAL, interval), time.monotonic(), True
     due = time.monotonic()
     while True:
@@ -130,11 +127,7 @@ def _run(
         if time.monotonic() - saved >= SAVE_INTERVAL:
             saved, well = time.monotonic(), _save(recorder, state, quiet=not well)
         due = max(due + pause, time.monotonic())
-        while (left := due - time.monotonic()) > 0:
-            server.serve(left)
-            if ended():
-                return
-        if ended():
+        if server.serve(due - time.monotonic()):
             return
         pause = interval
 
@@ -215,11 +208,3 @@ def _termination() -> Iterator[socket.socket]:
         signal.set_wakeup_fd(wakeup)
         near.close()
         far.close()
-
-
-def _arrived(near: socket.socket) -> bool:
-    try:
-        received = near.recv(64)
-    except BlockingIOError:
-        return False
-    return bool({signal.SIGTERM, signal.SIGINT} & set(received))

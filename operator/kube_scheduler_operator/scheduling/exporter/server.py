@@ -98,11 +98,11 @@ class ExporterServer:
         return int(self._listener.getsockname()[1])
 
     def wake_by(self, sock: socket.socket) -> None:
-        """Make `serve` also return when this socket receives data."""
+        """Wake `serve` when this socket has received data."""
         self._selector.register(sock, selectors.EVENT_READ, "wake")
 
-    def serve(self, seconds: float) -> None:
-        """Serve requests for `seconds`, or until woken."""
+    def serve(self, seconds: float) -> bool:
+        """Serve requests for `seconds`, or until woken; return whether it was woken."""
         until = self._clock() + seconds
         while True:
             pause = min(until, self._next_deadline()) - self._clock()
@@ -116,7 +116,7 @@ class ExporterServer:
                     self._advance(key.data)
             self._expire()
             if woken or self._clock() >= until:
-                return
+                return woken
 
     def close(self) -> None:
         """Drop all connections and stop listening."""
