@@ -130,7 +130,7 @@ class Bench:
         took = timed(lambda: self.cluster.set_pod(obj))
         gone = self.bound - 10 * self.size
         if gone > 0:
-            self.cluster.remove_pod("default", f"p{gone}", f"uid-p{gone}")
+            self.cluster.remove_pod({"metadata": {"uid": f"uid-p{gone}"}})
         return took
 
     def pod_object(self, name: str, kind: int) -> dict[str, Any]:

@@ -9,12 +9,22 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.scheduling.exporter.exporter import _Certificates
+from kube_scheduler_operator.scheduling.exporter.exporter import ExporterOptions, _Certificates
 from kube_scheduler_operator.scheduling.exporter.server import HEAD_LIMIT, Answer, ExporterServer
+
+
+def options(served: Any, client_ca: Path | None = None) -> ExporterOptions:
+    return ExporterOptions(
+        tls_cert_file=served.certificate,
+        tls_private_key_file=served.key,
+        client_ca_file=client_ca,
+    )
+
 
 GET = b"GET /path HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -179,7 +189,7 @@ def _get(url: Any, context: Any) -> Any:
 
 
 def test_https(served: Any, client_context: Any) -> None:
-    certificates = _Certificates(served.certificate, served.key, None)
+    certificates = _Certificates(options(served))
     with serving(tls=certificates.context, body=b"x" * 1_000_000) as connect:
         url = f"https://localhost:{connect.port}/"
         assert len(_get(url, client_context)) == 1_000_001
@@ -192,7 +202,7 @@ def test_https(served: Any, client_context: Any) -> None:
 def test_renewed_certificate_is_served(
     served: Any, second_certificate: Any, client_context: Any
 ) -> None:
-    certificates = _Certificates(served.certificate, served.key, None)
+    certificates = _Certificates(options(served))
     with serving(tls=certificates.context) as connect:
         url = f"https://localhost:{connect.port}/"
         assert _get(url, client_context)
@@ -208,7 +218,7 @@ def test_renewed_certificate_is_served(
 def test_client_without_a_certificate_is_rejected(
     served: Any, client_context: Any, first_certificate: Any
 ) -> None:
-    certificates = _Certificates(served.certificate, served.key, first_certificate.certificate)
+    certificates = _Certificates(options(served, first_certificate.certificate))
     with serving(tls=certificates.context) as connect:
         url = f"https://localhost:{connect.port}/"
         with pytest.raises((urllib.error.URLError, OSError)):
