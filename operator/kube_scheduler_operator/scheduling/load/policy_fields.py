@@ -85,6 +85,7 @@ FILE: Final = Format(
         "grace": "graceSeconds",
         "timeout": "timeoutSeconds",
         "percent": "unit",
+        "crane_zone": "craneTimeZone",
     },
     durations=False,
     sections=False,
@@ -94,6 +95,7 @@ SPEC: Final = Format(
         "limit": "maxLimit",
         "seconds": "timeRange",
         "percent": "unit",
+        "crane_zone": "craneTimeZone",
         "token_file": "tokenSecret",
         "ca_file": "caConfigMap",
     }

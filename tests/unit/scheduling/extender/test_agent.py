@@ -69,7 +69,7 @@ def test_a_policy_with_weight_zero_only_filters(cluster: Cluster, ask: Any) -> N
     rejected = agent.filter(ask("a", "b"))
     assert rejected is not None
     assert rejected.reasons == {1: "p0: full"}
-    assert not agent_of((silent, 0)).scores
+    assert agent_of((silent, 0)).score(ask("a", "b")).parts == []
 
 
 @pytest.mark.parametrize(
