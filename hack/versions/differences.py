@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.configurations.completed import defaulted_config
 
 from cluster import binaries, paths, releases
 from cluster.configuration_reader import ConfigurationReader, configuration_reader
 from kube_scheduler_operator.config.language import schema
-from kube_scheduler_operator.config.language.defaulting import defaulted_config
 from kube_scheduler_operator.config.language.feature_gates import Gates, known_gates
 from kube_scheduler_operator.config.language.flags import flag_names
 from kube_scheduler_operator.config.language.plugins import in_tree_plugins
@@ -119,7 +119,7 @@ def default_differences(reader: ConfigurationReader, minor: int) -> Iterator[str
     config = yaml.safe_load(_EMPTY)
     target = Target(Gates(Version(1, minor)))
     ours = json.loads(json.dumps(defaulted_config(config, target)))
-    where = f"{_TABLES}/defaulting.py, plugins/default_args.py or plugins/in_tree_plugins.py"
+    where = f"{_TABLES}/json_schema.py, plugins/default_args.py or plugins/in_tree_plugins.py"
     for path, theirs, own in different(yaml.safe_load(text), ours):
         yield f"default of {path}: {theirs!r}, on record {own!r}: {where}"
 

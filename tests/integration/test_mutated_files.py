@@ -21,13 +21,13 @@ from cluster import binaries, releases
 from cluster.configuration_reader import ConfigurationReader, configuration_reader
 from kube_scheduler_operator.base.findings import ERROR
 from kube_scheduler_operator.base.source.reader import read
-from kube_scheduler_operator.config.language.defaulting import defaulted_config
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
 from kube_scheduler_operator.config.lint.validate import validate
 
 from ..configurations.compare import different, only_when_it_elects
+from ..configurations.completed import defaulted_config
 from ..configurations.files import file, files
 from ..seeds import SEED, SOAK
 

@@ -26,7 +26,6 @@ import yaml
 
 from cluster import binaries, releases
 from kube_scheduler_operator.base.findings import Problem, format_path
-from kube_scheduler_operator.config.language.defaulting import defaulted_config
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.schema import KIND
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
@@ -34,6 +33,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.json_schemas import schema_of
 
 from ..configurations.compare import different, only_when_it_elects
+from ..configurations.completed import defaulted_config
 from ..configurations.generate import configurations
 from ..configurations.model import TYPE, Made, typed
 from ..configurations.schema_violations import violations

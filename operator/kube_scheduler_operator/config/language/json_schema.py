@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from .defaulting import defaulted_config
+from ...base.go_values import duration_text, nanoseconds
 from .feature_gates import Gates
 from .field_descriptions import DESCRIPTIONS
+from .plugins.default_args import defaulted_args
 from .plugins.in_tree_plugins import listable_plugins, plugins
-from .plugins.target_scheduler import Target
 from .schema import (
     API_VERSION,
     ARGS,
@@ -91,6 +91,28 @@ _SUGGESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Path -> usual values that editors suggest; others are also valid."""
 
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "parallelism": 16,
+    "percentageOfNodesToScore": 0,
+    "podInitialBackoffSeconds": 1,
+    "podMaxBackoffSeconds": 10,
+    "enableProfiling": True,
+    "enableContentionProfiling": True,
+    "leaderElection.leaderElect": True,
+    "leaderElection.leaseDuration": "15s",
+    "leaderElection.renewDeadline": "10s",
+    "leaderElection.retryPeriod": "2s",
+    "leaderElection.resourceLock": "leases",
+    "leaderElection.resourceName": "kube-scheduler",
+    "leaderElection.resourceNamespace": "kube-system",
+    "clientConnection.contentType": "application/vnd.kubernetes.protobuf",
+    "clientConnection.qps": 50,
+    "clientConnection.burst": 100,
+    "extenders[].httpTimeout": "5s",
+    "InterPodAffinity.ignorePreferredTermsOfExistingPods": False,
+}
+"""Path -> default (pkg/scheduler/apis/config/v1/defaults.go); default_args.py has the others."""
+
 
 def configuration_schema(version: Version) -> dict[str, Any]:
     """Generate the schema for the kube-scheduler of one version."""
@@ -132,7 +154,9 @@ class _Builder:
         if text := _described(path):
             schema["description"] = text
         if path in self.defaults:
-            schema["default"] = self.defaults[path]
+            default = self.defaults[path]
+            # As Go prints it: 600s is 10m0s.
+            schema["default"] = duration_text(nanoseconds(default)) if kind == DURATION else default
         return schema
 
     def _struct(self, kind: Struct, path: str) -> dict[str, Any]:
@@ -247,21 +271,16 @@ def _described(path: str) -> str:
 
 
 def _defaults(version: Version) -> dict[str, Any]:
-    """Map paths to defaults, from a configuration that sets no other field."""
-    least = {"apiVersion": API_VERSION, "kind": KIND, "extenders": [{"urlPrefix": "x"}]}
-    whole = defaulted_config(least, Target(Gates(version)))
-    defaults: dict[str, Any] = {}
+    """Map paths to the defaults of a version."""
+    defaults = dict(_DEFAULTS)
 
     def walk(value: Any, path: str) -> None:
         if isinstance(value, Mapping):
             for key, item in value.items():
-                walk(item, f"{path}.{key}" if path else key)
-        elif value not in (None, "", []) and path not in ("apiVersion", "kind"):
+                walk(item, f"{path}.{key}")
+        elif value is not None:
             defaults[path] = value
 
-    walk({key: item for key, item in whole.items() if key not in ("profiles", "extenders")}, "")
-    walk({"httpTimeout": whole["extenders"][0]["httpTimeout"]}, "extenders[]")
-    for entry in whole["profiles"][0]["pluginConfig"]:
-        typed = ("apiVersion", "kind")
-        walk({key: item for key, item in entry["args"].items() if key not in typed}, entry["name"])
+    for plugin in ARGS:
+        walk(defaulted_args(plugin, {}, Gates(version)), plugin)
     return defaults

@@ -1,7 +1,7 @@
 """The fields of KubeSchedulerConfiguration v1: types, versions, and JSON encoding.
 
 The tables restate the Go structs of k8s.io/kube-scheduler/config/v1 and their embedded structs, for
-decode.py and defaulting.py.
+decode.py; the tests also encode with them.
 """
 
 from __future__ import annotations

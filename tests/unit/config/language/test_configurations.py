@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.config.language import decode
-from kube_scheduler_operator.config.language.defaulting import defaulted_config
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST
 from kube_scheduler_operator.config.language.validation import (
@@ -30,6 +29,7 @@ from kube_scheduler_operator.config.language.validation import (
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
 from kube_scheduler_operator.config.language.versions import Version
 
+from ....configurations.completed import defaulted_config
 from ....configurations.generate import GROUPS, configurations
 from ....configurations.model import Made
 from ....configurations.page import results, with_tables

@@ -9,17 +9,14 @@ import pytest
 
 from kube_scheduler_operator.base.findings import format_path
 from kube_scheduler_operator.config.language.feature_gates import Gates
-from kube_scheduler_operator.config.language.validation.configuration import (
-    Target,
-    decoded_config,
-    validate_config,
-)
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
 from kube_scheduler_operator.config.language.validation.tls_data import (
     unusable_authority,
     unusable_pair,
 )
 from kube_scheduler_operator.config.language.versions import Version
 
+from ....configurations.completed import decoded_config
 from ....configurations.model import typed
 from ....configurations.seeds import CERTIFICATE, KEY, OTHER_KEY
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.config.language.defaulting import defaulted_config
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.validation.configuration import Target
 from kube_scheduler_operator.config.language.versions import Version
+
+from ....configurations.completed import defaulted_config
 
 
 def completed(config: dict[str, Any], minor: int = 35, **gates: bool) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from kube_scheduler_operator.config.lint.json_schemas import (
 from kube_scheduler_operator.config.lint.rules import RULES
 from kube_scheduler_operator.kube.resource import CONFIGURED
 
+from ....configurations.completed import defaulted_config
 from ....configurations.generate import configurations
 from ....configurations.schema_violations import violations
 
@@ -141,6 +142,49 @@ def test_fields_have_descriptions_and_the_defaults_of_their_version() -> None:
     assert missing_descriptions(schema) == []
     for path in DESCRIPTIONS:
         assert DESCRIPTIONS[path].endswith("."), path
+
+
+@pytest.mark.parametrize("version", recorded_versions(), ids=str)
+def test_the_defaults_are_those_of_a_completed_configuration(version: Version) -> None:
+    least = {"apiVersion": API_VERSION, "kind": KIND, "extenders": [{"urlPrefix": "x"}]}
+    completed = defaulted_config(least, Target(Gates(version)))
+    (profile,), (extender,) = completed.pop("profiles"), completed.pop("extenders")
+    expected = {**values(completed), "extenders[].httpTimeout": extender["httpTimeout"]}
+    for entry in profile["pluginConfig"]:
+        expected |= values(entry["args"], f"{entry['name']}.")
+    typed = (".apiVersion", ".kind")
+    expected = {path: value for path, value in expected.items() if not path.endswith(typed)}
+    schema = schema_of(KIND, version)
+    profiles = schema["properties"]["profiles"]["items"]["properties"]
+    shown = defaults(schema)
+    for rule in profiles["pluginConfig"]["items"]["allOf"]:
+        plugin = rule["if"]["properties"]["name"]["const"]
+        shown |= defaults(rule["then"]["properties"]["args"], f"{plugin}.")
+    assert shown == {
+        path: value
+        for path, value in expected.items()
+        if value not in (None, "", []) and path not in ("apiVersion", "kind")
+    }
+
+
+def values(document: Any, prefix: str = "") -> dict[str, Any]:
+    """The values of a document by path; lists count as values."""
+    by_path: dict[str, Any] = {}
+    for key, item in document.items():
+        nested = isinstance(item, dict)
+        by_path |= values(item, f"{prefix}{key}.") if nested else {f"{prefix}{key}": item}
+    return by_path
+
+
+def defaults(schema: Any, prefix: str = "") -> dict[str, Any]:
+    """The defaults in a schema by path."""
+    by_path: dict[str, Any] = {}
+    for key, item in schema.get("properties", {}).items():
+        if "default" in item:
+            by_path[f"{prefix}{key}"] = item["default"]
+        by_path |= defaults(item, f"{prefix}{key}.")
+        by_path |= defaults(item.get("items", {}), f"{prefix}{key}[].")
+    return by_path
 
 
 def missing_descriptions(node: Any, path: str = "") -> list[str]:

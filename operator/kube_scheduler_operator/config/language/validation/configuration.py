@@ -21,7 +21,6 @@ from .extenders import validate_extenders
 from .known_plugins import UNKNOWN_PLUGIN
 from .profiles import (
     ValidatedProfile,
-    decoded_profile,
     ignores_resources,
     validate_percentage,
     validate_profile,
@@ -29,7 +28,7 @@ from .profiles import (
 )
 from .result_cache import prefixed
 
-__all__ = ["UNKNOWN_PLUGIN", "Target", "decoded_config", "validate_config"]
+__all__ = ["UNKNOWN_PLUGIN", "Target", "validate_config"]
 
 INVALID_LEADER_ELECTION: Final = "InvalidLeaderElection"
 
@@ -77,19 +76,6 @@ def _types(
                 yield from prefixed(profile.types, ("profiles", index))
         else:
             yield from decode_problems({key: value}, CONFIGURATION, (), target.minor, strict=strict)
-
-
-def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
-    """Copy a configuration with valid types as kube-scheduler 1.`minor` decodes it.
-
-    The copy, including the arguments of in-tree plugins, has no nulls or unknown fields.
-    """
-    copied: dict[str, Any] = decoded(config, CONFIGURATION, minor)
-    if "profiles" in copied:
-        copied["profiles"] = [
-            decoded_profile(profile or {}, minor) for profile in config["profiles"]
-        ]
-    return copied
 
 
 def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:

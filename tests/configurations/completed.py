@@ -1,7 +1,8 @@
 """A configuration with kube-scheduler's defaults (pkg/scheduler/apis/config/v1/defaults.go).
 
 The result is what `kube-scheduler --config FILE --write-config-to OUT` writes: top-level defaults,
-plugin lists merged with the default ones, arguments of all enabled plugins, and extenders.
+plugin lists merged with the default ones, arguments of all enabled plugins, and extenders. The
+comparison with it proves the product's decoding, merged plugin lists and default arguments.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ...base.go_values import duration_text, nanoseconds
-from .decode import zero
-from .plugins.default_args import defaulted_args
-from .plugins.effective_plugins import PluginSet, default_set, merge_with_defaults, read_set
-from .plugins.target_scheduler import Target
-from .schema import (
+from kube_scheduler_operator.base.go_values import duration_text, nanoseconds
+from kube_scheduler_operator.config.language.decode import decoded, zero
+from kube_scheduler_operator.config.language.plugins.default_args import defaulted_args
+from kube_scheduler_operator.config.language.plugins.effective_plugins import (
+    PluginSet,
+    default_set,
+    merge_with_defaults,
+    read_set,
+)
+from kube_scheduler_operator.config.language.plugins.target_scheduler import Target
+from kube_scheduler_operator.config.language.schema import (
     API_VERSION,
     CONFIGURATION,
     DEFAULT_SCHEDULER,
@@ -28,8 +34,9 @@ from .schema import (
     Type,
     args_struct,
 )
-from .schema import List as ListType
-from .validation.configuration import TIMINGS, decoded_config
+from kube_scheduler_operator.config.language.schema import List as ListType
+from kube_scheduler_operator.config.language.validation.configuration import TIMINGS
+from kube_scheduler_operator.config.language.validation.profiles import decoded_profile
 
 _FIT: Final = "NodeResourcesFit"
 _EXTENDER_TIMEOUT: Final = "5s"
@@ -79,6 +86,19 @@ def defaulted_config(config: Mapping[str, Any], target: Target) -> dict[str, Any
     }
     written: dict[str, Any] = encode(whole, CONFIGURATION, target.minor)
     return written
+
+
+def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
+    """Copy a configuration with valid types as kube-scheduler 1.`minor` decodes it.
+
+    The copy, including the arguments of in-tree plugins, has no nulls or unknown fields.
+    """
+    copied: dict[str, Any] = decoded(config, CONFIGURATION, minor)
+    if "profiles" in copied:
+        copied["profiles"] = [
+            decoded_profile(profile or {}, minor) for profile in config["profiles"]
+        ]
+    return copied
 
 
 def encode(value: Any, kind: Type, minor: int) -> Any:
