@@ -6,12 +6,18 @@ up to a megabyte, and every change of the Pod adds an entry.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, wraps
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Arguments = ParamSpec("Arguments")
+
+_JSON: Final = (dict, list, tuple, str, int, float, type(None), Mapping)
 
 
 class Recent(OrderedDict[Key, Value]):
@@ -61,3 +67,72 @@ class BoundedCache(Generic[Key, Value]):
             self.used = 0
         self._known[key] = value
         self.used += size
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    content: tuple[Hashable, ...]
+    arguments: tuple[Any, ...] = field(compare=False)
+    options: dict[str, Any] = field(compare=False)
+
+
+def cached_by_content(
+    most: int,
+) -> Callable[[Callable[Arguments, Value]], Callable[Arguments, Value]]:
+    """Cache up to `most` results of a function by the content of its arguments, like lru_cache.
+
+    An argument is hashable or JSON data, in which the order of keys counts, and 1 and true differ.
+    For other data, which a YAML file may contain, the function is called each time. Neither
+    arguments nor results may be modified.
+    """
+
+    def decorate(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+        @lru_cache(maxsize=most)
+        def cached(call: _Call) -> Value:
+            return function(*call.arguments, **call.options)
+
+        @wraps(function)
+        def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Value:
+            try:
+                content = tuple(map(_content, (*arguments, *options.items())))
+            except (TypeError, ValueError, RecursionError):
+                return function(*arguments, **options)
+            return cached(_Call(content, arguments, options))
+
+        for method in ("cache_clear", "cache_parameters"):
+            setattr(wrapper, method, getattr(cached, method))
+        return wrapper
+
+    return decorate
+
+
+def _content(argument: Any) -> Hashable:
+    return json.dumps(argument) if isinstance(argument, _JSON) else argument
+
+
+def cached_by_identity(most: int) -> Callable[[Callable[[Key], Value]], Callable[[Key], Value]]:
+    """Cache up to `most` results of a function by the identity of its argument.
+
+    For immutable objects, such as those of the store, for which comparing content costs more than
+    it saves. The cache keeps a reference to each object, so an identity cannot be reused. The
+    oldest result is evicted first.
+    """
+
+    def decorate(function: Callable[[Key], Value]) -> Callable[[Key], Value]:
+        cached: dict[int, tuple[Key, Value]] = {}
+
+        @wraps(function)
+        def wrapper(argument: Key) -> Value:
+            entry = cached.get(id(argument))
+            if entry is not None:
+                return entry[1]
+            value = function(argument)
+            while len(cached) >= most:
+                cached.pop(next(iter(cached)), None)
+            cached[id(argument)] = argument, value
+            return value
+
+        wrapper.cache_clear = cached.clear  # type: ignore[attr-defined]  # like lru_cache
+        return wrapper
+
+    return decorate

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from .findings import Path, Problem, did_you_mean, format_path, listing
@@ -238,7 +237,7 @@ class Converted:
 def report_below(problems: Iterable[Problem], path: Path, run: DecodingRun) -> Absent:
     """Report problems of a part of the document, whose paths are relative to `path`."""
     for problem in problems:
-        run.report(replace(problem, path=(*path, *problem.path)))
+        run.report(problem.below(path))
     return REFUSED
 
 

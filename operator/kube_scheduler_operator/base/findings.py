@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from .foreign_text import foreign
@@ -60,6 +60,10 @@ class Problem:
         # Both quote text that others wrote; the path keeps the keys as they are.
         object.__setattr__(self, "message", foreign(self.message, MESSAGE_LENGTH))
         object.__setattr__(self, "fix", foreign(self.fix, MESSAGE_LENGTH))
+
+    def below(self, path: Path) -> Problem:
+        """Return the problem of the whole document, in which its own document is at `path`."""
+        return replace(self, path=(*path, *self.path))
 
     @property
     def sentence(self) -> str:

@@ -23,6 +23,9 @@ class Gates:
     version: Version
     explicit: Mapping[str, bool] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.version, frozenset(self.explicit.items())))
+
     def enabled(self, name: str) -> bool | None:
         """Return whether the gate is enabled; None if unknown."""
         if name in self.explicit:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from ...base import assets, names
+from ...base.bounded_cache import cached_by_identity
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.templates import canonical_json
@@ -16,7 +17,6 @@ from ...config.effective.control_plane.compose import Composition
 from ...config.effective.settings.requested_pod import NOTHING_REQUESTED, RequestedPod
 from ...config.language.canonical import config_text
 from ...config.language.command_line import probe_target
-from ...config.language.validation.result_cache import cached_by_identity
 from ...kube.resource import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,

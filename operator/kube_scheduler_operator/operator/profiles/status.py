@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from ...base.bounded_cache import cached_by_identity
 from ...base.objects import Object
 from ...config.effective.profiles.validate import ProfileResult
 from ...config.language.plugins.effective_plugins import PluginEntry
-from ...config.language.validation.result_cache import cached_by_identity
 from ...kube.resource import SCHEDULER_PROFILES
 from ..model.plan import Action
 from ..status.accepted import accepted_status, accepted_write

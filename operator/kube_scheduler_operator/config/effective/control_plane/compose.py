@@ -7,13 +7,13 @@ report all errors, and a blocking one keeps the schedulers on their current revi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from ....base import names
+from ....base.bounded_cache import cached_by_content
 from ....base.findings import Finding, Path, Problem, format_path
 from ....base.go_values import seconds
 from ....base.objects import mapping
@@ -23,7 +23,6 @@ from ...language.merging.merge import Layers
 from ...language.merging.override_paths import override_path
 from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target, validate_config
-from ...language.validation.result_cache import Keyed
 from ...language.versions import Version
 from ...language.warnings.configuration import control_plane_warnings
 from ..extenders.validate import ExtenderResult
@@ -187,19 +186,11 @@ def _merged(layers: Layers) -> tuple[dict[str, Any], dict[str, Any]]:
     return config, without_empty_values(config)
 
 
+@cached_by_content(4)
 def _problems(
     layers: Layers, target: Target, election: Mapping[str, Any]
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """Return (errors, otherwise warnings); cached: most reconciles have the same configuration."""
-    timings = json.dumps(election, default=str)
-    return _check(Keyed((layers, target.identity, timings), (layers, target, election)))
-
-
-@lru_cache(maxsize=4)
-def _check(
-    case: Keyed[tuple[Layers, Target, Mapping[str, Any]]],
-) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    layers, target, election = case.value
     config, _ = _merged(layers)
     problems = tuple(validate_config(config, target, election))
     return problems, () if problems else tuple(control_plane_warnings(config, target))

@@ -1,18 +1,14 @@
-"""One SchedulerExtender as an entry of kube-scheduler's `extenders`, validated by itself.
-
-Results are cached by the content of the arguments.
-"""
+"""One SchedulerExtender as an entry of kube-scheduler's `extenders`, validated by itself."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ....base import names
+from ....base.bounded_cache import cached_by_content
 from ....base.crd_schema import validate_object
 from ....base.findings import WARNING, Path, Problem
 from ....base.go_values import seconds
@@ -22,7 +18,6 @@ from ...language.decode import INVALID, decode_problems
 from ...language.plugins.target_scheduler import Target
 from ...language.schema import CONFIGURATION
 from ...language.validation.extenders import INVALID_EXTENDER, validate_extenders
-from ...language.validation.result_cache import Keyed
 from ...language.warnings.extenders import extender_warnings
 from .agent_policies import ability, check_policies
 
@@ -70,18 +65,11 @@ def agent_url(name: str, port: int) -> str:
     return f"http://{LOOPBACK}:{port}/{name}"
 
 
+@cached_by_content(256)
 def check_entry(
     name: str, spec: Mapping[str, Any], target: Target, profiles: int = 1
 ) -> EntryCheck:
     """Build and validate the entry of a spec for a kube-scheduler with that number of profiles."""
-    text = json.dumps([name, spec], sort_keys=True, default=str)
-    key = (text, target.identity, min(profiles, 2))
-    return _check(Keyed(key, (name, spec, target, profiles)))
-
-
-@lru_cache(maxsize=256)
-def _check(case: Keyed[tuple[str, Mapping[str, Any], Target, int]]) -> EntryCheck:
-    name, spec, target, profiles = case.value
     problems = [
         replace(problem, path=problem.path[1:])
         for problem in validate_object({"spec": spec}, DEFINITION, SCHEDULER_EXTENDERS.version)

@@ -1,7 +1,4 @@
-"""One SchedulerProfile as a profile of kube-scheduler, validated by itself.
-
-Results are cached by the content of the arguments.
-"""
+"""One SchedulerProfile as a profile of kube-scheduler, validated by itself."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from ....base.bounded_cache import cached_by_content, cached_by_identity
 from ....base.decoding import INVALID_TYPE, UNKNOWN_FIELD
 from ....base.findings import Path, Problem, did_you_mean, listing
 from ....base.go_values import without_nulls
@@ -22,8 +20,7 @@ from ...language.merging.presets import DEFAULT_PROFILE, PROFILES, profile_fragm
 from ...language.plugins.effective_plugins import PluginEntry, effective_plugins
 from ...language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 from ...language.validation.configuration import Target, validate_config
-from ...language.validation.profiles import validate_profile
-from ...language.validation.result_cache import CACHE_SIZE, CacheKey, Keyed, cached_by_identity
+from ...language.validation.profiles import CACHE_SIZE, validate_profile
 from ...language.warnings.configuration import profile_warnings
 
 NO_BASE: Final = "None"
@@ -82,20 +79,15 @@ class Surroundings:
         return Surroundings.of(profile, self.over, self.target)
 
 
+@cached_by_content(CACHE_SIZE)
 def _neighbour(profile: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
     """Reduce a profile to what affects other profiles.
 
     Profiles share only the queue, so an edit of anything else in the first profile does not change
     the results for the others.
     """
-    part = CacheKey.of(profile, target)
-    return profile if part is None else _least(part)
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def _least(part: CacheKey) -> Mapping[str, Any]:
-    profile: dict[str, Any] = normalized_json(part.value)
-    whole = validate_profile(profile, part.target)
+    profile = normalized_json(profile)
+    whole = validate_profile(profile, target)
     if whole.queue is None or whole.problems:
         return profile
     lists = mapping(profile.get("plugins")).get("queueSort")
@@ -109,7 +101,7 @@ def _least(part: CacheKey) -> Mapping[str, Any]:
         ],
     }
     least = without_nulls(least)
-    read = validate_profile(least, part.target)
+    read = validate_profile(least, target)
     same = (read.name, read.queue, read.problems) == (whole.name, whole.queue, whole.problems)
     return least if same else profile
 
@@ -123,8 +115,7 @@ def check_profile(
     configuration, without a first profile if this is the first.
     """
     texts = (_text(version.spec), "" if first is None else _text(first))
-    key = (version.scheduler_name, *texts, surroundings)
-    return _judge(Keyed(key, (version, first, surroundings)))
+    return _judge(_Case(version.scheduler_name, texts, surroundings, version.spec, first))
 
 
 @cached_by_identity(512)
@@ -132,20 +123,26 @@ def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-_Case = Keyed[tuple[ProfileVersion, Mapping[str, Any] | None, Surroundings]]
-"""The arguments of `check_profile`."""
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """The arguments of `check_profile`; equal if their content is."""
+
+    name: str
+    texts: tuple[str, str]  # of the spec and of the default base
+    surroundings: Surroundings
+    spec: Mapping[str, Any] = field(compare=False)
+    first: Mapping[str, Any] | None = field(compare=False)
 
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _judge(case: _Case) -> ProfileCheck:
-    version, first, surroundings = case.value
-    spec, name = version.spec, version.scheduler_name
+    spec, name, surroundings = case.spec, case.name, case.surroundings
     over, target = surroundings.over, surroundings.target
     problems = list(_fields(spec))
     if problems:
         return ProfileCheck({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
-    base = {**_base(spec.get("base"), first), "schedulerName": name}
+    base = {**_base(spec.get("base"), case.first), "schedulerName": name}
     (profile,) = _merged([{"profiles": [base]}, {"profiles": [written]}])["profiles"]
     neighbour = surroundings.beside
     beside = [normalized_json(neighbour)] if neighbour is not None else []

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ....base.bounded_cache import cached_by_identity
 from ....base.defects import DEFECT
 from ....base.findings import Finding, Problem
 from ....base.limits import COMPOSED_BYTES, CONFIG_MAP_BYTES
@@ -20,7 +21,6 @@ from ....base.spec_limits import TOO_LARGE, json_bytes, limit_problems
 from ...language.plugins.effective_plugins import PluginEntry
 from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target
-from ...language.validation.result_cache import cached_by_identity
 from ..attachment import (
     ACCEPTED,
     PROFILE,

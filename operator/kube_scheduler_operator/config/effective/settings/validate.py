@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
 from ....base import names
+from ....base.bounded_cache import cached_by_content
 from ....base.crd_schema import validate_object
 from ....base.decoding import INVALID_TYPE, INVALID_VALUE
 from ....base.defects import DEFECT
@@ -22,9 +22,7 @@ from ....base.objects import mapping
 from ....base.platform import Platform
 from ....base.quantities import MEMORY
 from ....base.spec_limits import limit_problems
-from ....base.templates import canonical_json
 from ....kube.resource import OPERATOR_SETTINGS
-from ...language.validation.result_cache import Keyed
 from ..attachment import ACCEPTED as LAST
 from ..attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
 from .host_files import host_file_problems
@@ -133,19 +131,21 @@ def _judge(
     if problems:
         return problems, ()
     try:
-        text = canonical_json([spec, defaults.own, defaults.adopted])
-        return _cached(Keyed((text, platform), (spec, platform, defaults)))
+        return _cached(spec, platform, defaults.own, defaults.adopted)
     except Exception as error:
         message = SETTINGS.defect(names.CLUSTER, root, error).message
         return (Problem(DEFECT, (), message),), ()
 
 
 # Cached, because every reconcile validates the same spec.
-@lru_cache(maxsize=8)
+@cached_by_content(8)
 def _cached(
-    case: Keyed[tuple[Mapping[str, Any], Platform, PodDefaults]],
+    spec: Mapping[str, Any],
+    platform: Platform,
+    own: Mapping[str, Any],
+    adopted: Mapping[str, Any] | None,
 ) -> tuple[_Problems, _Problems]:
-    spec, platform, defaults = case.value
+    defaults = PodDefaults(own, adopted)
     obj = {"metadata": {"name": names.CLUSTER}, "spec": spec}
     problems = tuple(settings_problems(obj, defaults))
     warnings = () if problems else settings_warnings(spec, platform, defaults)

@@ -6,12 +6,12 @@ multiPoint is expanded to the extension points that each plugin implements.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final
 
+from ....base.bounded_cache import cached_by_content
 from ..feature_gates import Gates
 from ..schema import POINTS
 from ..versions import Version
@@ -59,33 +59,19 @@ def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> EffectivePlug
 
     Results are cached and must not be modified.
     """
-    lists = profile.get("plugins") or {}
-    explicit = frozenset(gates.explicit.items())
-    return _effective(_PluginLists(json.dumps(lists, default=str), lists), gates.version, explicit)
-
-
-@dataclass(frozen=True, slots=True)
-class _PluginLists:
-    """A profile's plugin lists, equal if their content is equal."""
-
-    key: str
-    lists: Mapping[str, Any] = field(compare=False)
+    return _effective(profile.get("plugins") or {}, gates)
 
 
 # A profile is expanded for its validation, its scheduler's validation, and the status.
-@lru_cache(maxsize=512)
-def _effective(
-    key: _PluginLists, version: Version, explicit: frozenset[tuple[str, bool]]
-) -> EffectivePlugins:
-    lists = key.lists
-    known = _points(version)
-    defaults = _defaults(version, explicit)
+@cached_by_content(512)
+def _effective(lists: Mapping[str, Any], gates: Gates) -> EffectivePlugins:
+    known = _points(gates.version)
     sets = {
         # Most profiles have no lists at most points.
         point: merge_with_defaults(_EMPTY, read_set(lists[point])) if lists.get(point) else _EMPTY
         for point in POINTS
     }
-    multi = merge_with_defaults(defaults, read_set(lists.get("multiPoint")))
+    multi = merge_with_defaults(default_set(gates), read_set(lists.get("multiPoint")))
 
     points: dict[str, tuple[PluginEntry, ...]] = {}
     duplicates: list[tuple[str, str]] = []
@@ -106,10 +92,6 @@ def _effective(
 
 
 @lru_cache(maxsize=16)
-def _defaults(version: Version, explicit: frozenset[tuple[str, bool]]) -> PluginSet:
-    return default_set(Gates(version, dict(explicit)))
-
-
 def default_set(gates: Gates) -> PluginSet:
     """Return the default plugins, which are enabled at multiPoint."""
     return PluginSet(tuple(PluginEntry(*plugin) for plugin in default_plugins(gates)))

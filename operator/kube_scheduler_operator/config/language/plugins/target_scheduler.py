@@ -24,16 +24,6 @@ class Target:
         return self.gates.version.minor
 
     @property
-    def identity(self) -> tuple[object, ...]:
-        """A hashable value that is equal for equal targets."""
-        return (
-            self.gates.version,
-            frozenset(self.gates.explicit.items()),
-            self.stock,
-            self.scheduler,
-        )
-
-    @property
     def known(self) -> KnownScheduler | None:
         name, _, version = self.scheduler.partition(":")
         return known_scheduler(name, version) if name else None

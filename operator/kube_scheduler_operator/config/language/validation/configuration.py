@@ -26,7 +26,6 @@ from .profiles import (
     validate_profile,
     validate_profiles,
 )
-from .result_cache import prefixed
 
 __all__ = ["UNKNOWN_PLUGIN", "Target", "validate_config"]
 
@@ -53,7 +52,7 @@ def validate_config(
     ]
     problems = [*_type_meta(config), *unprintable(config), *_types(config, read, target)]
     for index, profile in enumerate(read):
-        problems += prefixed(profile.arguments, ("profiles", index))
+        problems += (problem.below(("profiles", index)) for problem in profile.arguments)
     if any(problem.reason != UNKNOWN_FIELD for problem in problems):
         return problems
     others = {key: value for key, value in config.items() if key != "profiles"}
@@ -73,7 +72,7 @@ def _types(
     for key, value in config.items():
         if key == "profiles" and isinstance(value, list):
             for index, profile in enumerate(profiles):
-                yield from prefixed(profile.types, ("profiles", index))
+                yield from (problem.below((key, index)) for problem in profile.types)
         else:
             yield from decode_problems({key: value}, CONFIGURATION, (), target.minor, strict=strict)
 

@@ -1,7 +1,6 @@
 """Rules for profiles: names, plugin lists, plugin arguments, the shared queue.
 
-Each profile is first validated by itself, and the result is cached by its content, because a
-cluster can have hundreds. Only names and the shared queue require all profiles.
+Each profile is first validated by itself. Only names and the shared queue require all profiles.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
+from ....base.bounded_cache import cached_by_content
 from ....base.decoding import UNKNOWN_FIELD
 from ....base.findings import Path, Problem, did_you_mean, listing
 from ....base.objects import entries, mapping
@@ -34,10 +33,12 @@ from ..schema import API_VERSION, DEFAULT_SCHEDULER, GROUP, PROFILE, args_struct
 from .known_plugins import UNKNOWN_PLUGIN, WRONG_POINT, of_known_scheduler, validate_known_plugin
 from .plugin_args import REASON as INVALID_ARGS
 from .plugin_args import validate_args
-from .result_cache import CACHE_SIZE, CacheKey, prefixed
 
 DUPLICATE: Final = "Duplicate"
 INVALID_PROFILE: Final = "InvalidProfile"
+
+CACHE_SIZE: Final = 1024
+"""Cached results per function: a cluster can have hundreds of profiles, and an edit changes one."""
 
 FIT: Final = "NodeResourcesFit"
 _NEVER_MATCHING: Final = f"{FIT}Args"
@@ -78,24 +79,13 @@ class ValidatedProfile:
         return (*self.types, *self.arguments, *self.rules)
 
 
+# A profile is validated alone, with its neighbours, and in its scheduler's configuration.
+@cached_by_content(CACHE_SIZE)
 def validate_profile(profile: Any, target: Target, *, ignores: bool = False) -> ValidatedProfile:
-    """Decode and validate one profile of any type by itself, cached by its content.
+    """Decode and validate one profile of any type by itself.
 
     `ignores`: whether extenders determine what NodeResourcesFit ignores.
     """
-    key = CacheKey.of(profile, target)
-    if key is None:
-        return _validate(profile, target, ignores=ignores)
-    return _cached(key, ignores=ignores)
-
-
-# A profile is validated alone, with its neighbours, and in its scheduler's configuration.
-@lru_cache(maxsize=CACHE_SIZE)
-def _cached(key: CacheKey, *, ignores: bool) -> ValidatedProfile:
-    return _validate(key.value, key.target, ignores=ignores)
-
-
-def _validate(profile: Any, target: Target, *, ignores: bool) -> ValidatedProfile:
     minor, strict = target.minor, on_record(target.gates.version)
     types = tuple(decode_problems(profile, PROFILE, (), minor, strict=strict))
     arguments: tuple[Problem, ...] = ()
@@ -168,7 +158,7 @@ def validate_profiles(profiles: Sequence[ValidatedProfile]) -> Iterator[Problem]
             message = f'"{name}" is also the name of profiles[{seen[name]}]; rename one'
             yield Problem(DUPLICATE, (*path, "schedulerName"), message)
         seen.setdefault(name or "", index)
-        yield from prefixed(profile.rules, path)
+        yield from (problem.below(path) for problem in profile.rules)
         if profile.queue != profiles[0].queue:
             # kube-scheduler compares the lists themselves, not their effect.
             yield Problem(

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
+from ....base.bounded_cache import cached_by_content
 from ....base.findings import Path, Problem, warning_problem
 from ....base.platform import PLATFORMS
 from ....base.source.culprit import first_culprit
@@ -18,7 +18,7 @@ from ..plugins.effective_plugins import effective_plugins
 from ..plugins.target_scheduler import Target
 from ..schema import DEFAULT_SCHEDULER
 from ..validation.newer_versions import new_names, new_names_in_profile
-from ..validation.result_cache import CACHE_SIZE, CacheKey, prefixed
+from ..validation.profiles import CACHE_SIZE
 from .extenders import extender_warnings
 from .plugins import ExpandedProfile, plugin_warnings
 
@@ -104,21 +104,11 @@ def profile_warnings(
     target: Target,
     extenders: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Problem]:
-    """Warn about one profile, at `path`; results are cached by content.
-
-    The extenders of the same configuration also score.
-    """
-    profile, others = CacheKey.of(document, target), CacheKey.of(extenders, target)
-    if profile is None or others is None:
-        return prefixed(_warnings_of(document, target, extenders), path)
-    return prefixed(_cached_warnings(profile, others), path)
+    """Warn about one profile, at `path`; the extenders of the same configuration also score."""
+    return (problem.below(path) for problem in _warnings_of(document, target, extenders))
 
 
-@lru_cache(maxsize=CACHE_SIZE)
-def _cached_warnings(profile: CacheKey, extenders: CacheKey) -> tuple[Problem, ...]:
-    return _warnings_of(profile.value, profile.target, extenders.value)
-
-
+@cached_by_content(CACHE_SIZE)
 def _warnings_of(
     document: Mapping[str, Any], target: Target, extenders: Sequence[Mapping[str, Any]]
 ) -> tuple[Problem, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import example, given, settings
 
+from kube_scheduler_operator.base.bounded_cache import cached_by_content, cached_by_identity
 from kube_scheduler_operator.base.go_values import without_nulls
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.control_plane import compose
@@ -21,10 +21,6 @@ from kube_scheduler_operator.config.language.merging.merge import Layers, merge_
 from kube_scheduler_operator.config.language.plugins import effective_plugins
 from kube_scheduler_operator.config.language.validation import profiles as validate_profiles
 from kube_scheduler_operator.config.language.validation.configuration import Target
-from kube_scheduler_operator.config.language.validation.result_cache import (
-    CacheKey,
-    cached_by_identity,
-)
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.language.warnings import configuration as warnings
 from kube_scheduler_operator.operator.controlplane import target_config_maps
@@ -270,18 +266,16 @@ def test_a_cache_by_identity_is_bounded() -> None:
     assert number(second) == 2
 
 
-def test_cache_keys_are_equal_for_equal_content_and_scheduler() -> None:
-    @cache
-    def asked(part: CacheKey) -> object:
+def test_a_cache_by_content_distinguishes_values_and_schedulers() -> None:
+    @cached_by_content(100)
+    def asked(value: Any, target: Target) -> object:
         return object()
 
-    def part(value: Any, minor: int = 35, *, stock: bool = True, **gates: bool) -> CacheKey:
-        made = CacheKey.of(value, Target(Gates(Version(1, minor), gates), stock=stock))
-        assert made is not None
-        return made
+    def part(value: Any, minor: int = 35, *, stock: bool = True, **gates: bool) -> object:
+        return asked(value, Target(Gates(Version(1, minor), gates), stock=stock))
 
-    one = asked(part({"weight": 1}))
-    assert asked(part({"weight": 1})) is one
+    one = part({"weight": 1})
+    assert part({"weight": 1}) is one
     others = (
         part({"weight": True}),
         part({"weight": 1.0}),
@@ -290,5 +284,17 @@ def test_cache_keys_are_equal_for_equal_content_and_scheduler() -> None:
         part({"weight": 1}, stock=False),
         part({"weight": 1}, AllAlpha=True),
     )
-    assert all(asked(other) is not one for other in others)
-    assert CacheKey.of({"when": object()}, Target(Gates(Version(1, 35)))) is None
+    assert all(other is not one for other in others)
+    assert part(1) is not part(True)
+    assert part({"when": object()}) is not part({"when": object()}), "not JSON: not cached"
+
+
+def test_a_cache_by_content_is_bounded() -> None:
+    asked: list[str] = []
+
+    @cached_by_content(2)
+    def number(text: str) -> int:
+        asked.append(text)
+        return len(asked)
+
+    assert [number(text) for text in ("a", "b", "a", "c", "a", "b")] == [1, 2, 1, 3, 1, 4]
