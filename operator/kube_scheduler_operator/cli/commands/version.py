@@ -138,7 +138,7 @@ def _client_problem(versions: Versions) -> str:
 
 def _scheduler_problems(version: str, schedulers: Sequence[Mapping[str, str]]) -> list[str]:
     """Return which schedulers do not fit the API server's version."""
-    from ...config.language.version_skew import version_skew
+    from ...config.language.versions import version_skew
 
     try:
         api_server = Version.parse(version)

@@ -6,6 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+MINORS_BEHIND: Final = 1
+"""How much older than the API server kube-scheduler may be; it must not be newer.
+
+https://kubernetes.io/releases/version-skew-policy/
+"""
+
 _VERSION: Final = re.compile(
     r"v?(?P<major>0|[1-9]\d*)\.(?P<minor>0|[1-9]\d*)(?:\.(?P<patch>0|[1-9]\d*))?"
     r"(?:[-+][0-9A-Za-z.+_-]+)?"
@@ -61,3 +67,18 @@ def upstream_tag(git_version: str) -> str:
     """
     match = _RELEASE.match(git_version.strip())
     return match[0] if match else ""
+
+
+def version_skew(scheduler: Version, api_server: Version) -> str:
+    """Explain why Kubernetes does not support the pair; empty if it does."""
+    if (scheduler.major, scheduler.minor) > (api_server.major, api_server.minor):
+        return (
+            f"kube-scheduler {scheduler} is newer than the API server ({api_server}), which "
+            f"Kubernetes does not support; use {api_server.short}"
+        )
+    if api_server.minor - scheduler.minor > MINORS_BEHIND:
+        return (
+            f"kube-scheduler {scheduler} is more than one minor version older than the API server "
+            f"({api_server}), which Kubernetes does not support; use {api_server.short}"
+        )
+    return ""

@@ -13,8 +13,7 @@ from ...base import names
 from ...base.objects import Object, is_being_deleted, mapping
 from ...base.recognition import Recognition
 from ...config.language.merging.presets import DEFAULT_PROFILE
-from ...config.language.version_skew import version_skew
-from ...config.language.versions import Version
+from ...config.language.versions import Version, version_skew
 from ..model.snapshot import Snapshot
 from ..status.conditions import (
     AS_EXPECTED,

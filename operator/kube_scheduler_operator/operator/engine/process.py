@@ -34,8 +34,7 @@ from ...base.platform import Platform
 from ...base.recognition import Decision
 from ...base.settings import Settings
 from ...base.tasks import stop_on_signals
-from ...config.language.version_skew import MINORS_BEHIND
-from ...config.language.versions import Version
+from ...config.language.versions import MINORS_BEHIND, Version
 from ...kube.client import ApiClient, Writes
 from ...kube.credentials import Credentials, find
 from ...kube.errors import HistoryRewoundError, KubeError

@@ -10,7 +10,7 @@ import pytest
 from kube_scheduler_operator.base.findings import format_path
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
-from kube_scheduler_operator.config.language.validation.tls_data import (
+from kube_scheduler_operator.config.language.validation.extenders import (
     unusable_authority,
     unusable_pair,
 )

@@ -24,7 +24,6 @@ from ...language.merging.presets import PROFILES, default_config, profile_fragme
 from ...language.validation.configuration import Target
 from ...language.warnings.unsafe_flags import unsafe_flags
 from .feature_gates import SchedulerFeatureGates, choose, own_path
-from .ineffective_settings import ineffective_settings
 from .inputs import Inputs
 from .observe import observe, tls_source
 from .overrides import (
@@ -46,6 +45,8 @@ _ENUMERATIONS: Final = (
     ("operatorLogLevel", tuple(LEVELS), "Normal"),
 )
 
+_ROLE: Final = "node-role.kubernetes.io/control-plane"
+_TAINT: Final = f"{_ROLE}:NoSchedule"
 _SERVING_FIELDS: Final = {flag: key for key, flag in SERVING_FLAGS.items()}
 _CUSTOM_FIELDS: Final = {"tls-cipher-suites": "ciphers", "tls-min-version": "minTLSVersion"}
 
@@ -81,7 +82,7 @@ def base_configuration(inputs: Inputs) -> Base:
     if inputs.spec.get("logLevel") not in (None, "", "Normal"):
         observed_flags.pop(LOG_LEVEL, None)  # the API server sets Normal where users set nothing
     features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
-    reported += [*features.findings, *ineffective_settings(inputs), *_infrastructure(inputs)]
+    reported += [*features.findings, *_ineffective_settings(inputs), *_infrastructure(inputs)]
     reported += _other_settings(inputs.spec)
     if features.values:
         observed_flags[FEATURE_GATES] = list(features.values)
@@ -196,6 +197,51 @@ def _infrastructure(inputs: Inputs) -> Iterator[Finding]:
             "this is empty, so the scheduler's kubeconfig would have no server; it must be set"
         )
         yield target_finding("NoAPIServerURL", path, message, blocking=True)
+
+
+def _ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
+    """Report settings without effect, and what to use instead; no finding blocks.
+
+    OpenShift's Scheduler has fields that other operators implement. On other platforms, a finding
+    names the setting that has the same effect.
+    """
+    spec = mapping(mapping(inputs.scheduler).get("spec"))
+    if inputs.platform.cluster_config:
+        for key, instead in (
+            ("tlsSecurityProfile", "spec.tlsSecurityProfile of APIServer"),
+            ("featureGates", "FeatureGate"),
+        ):
+            if inputs.spec.get(key) is not None:
+                message = f'on this platform, set {instead} "{names.CLUSTER}" instead'
+                yield _ineffective("SetElsewhere", f"spec.{key}", message)
+        return
+    schedulable = spec.get("mastersSchedulable")
+    if not inputs.platform.owns_static_pods:
+        if schedulable is not None:
+            message = "the provider's control-plane nodes are not visible; remove it"
+            yield _ineffective("NoControlPlaneNodes", "spec.mastersSchedulable", message)
+        if inputs.spec.get("bindAddress"):
+            message = "the kubelet probes the Pod's own address on this platform; remove it"
+            yield _ineffective("NotSupported", "spec.bindAddress", message)
+    elif schedulable is not None:
+        change = f"{_TAINT}-" if schedulable else f"{_TAINT} --overwrite"
+        message = (
+            f"the taint {_TAINT} of the nodes decides; "
+            f"{'remove' if schedulable else 'add'} it: kubectl taint nodes -l {_ROLE} {change}"
+        )
+        yield _ineffective("DecidedByTaints", "spec.mastersSchedulable", message)
+    if spec.get("defaultNodeSelector"):
+        message = (
+            "the admission plugin PodNodeSelector of kube-apiserver decides; enable it "
+            "with --enable-admission-plugins=PodNodeSelector and put the selector into "
+            "clusterDefaultNodeSelector of its configuration, or into the annotation "
+            "scheduler.alpha.kubernetes.io/node-selector of namespaces"
+        )
+        yield _ineffective("DecidedByAdmission", "spec.defaultNodeSelector", message)
+
+
+def _ineffective(reason: str, path: str, message: str) -> Finding:
+    return Finding(names.INEFFECTIVE_SETTINGS, reason, path, message, blocking=False)
 
 
 def _check_flags(

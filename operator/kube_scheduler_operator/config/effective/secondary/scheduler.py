@@ -23,8 +23,7 @@ from ....base.templates import canonical_json
 from ...language.feature_gates import Gates
 from ...language.validation.configuration import Target
 from ...language.validation.newer_versions import newer_version_findings
-from ...language.version_skew import version_skew
-from ...language.versions import Version
+from ...language.versions import Version, version_skew
 from ...language.warnings.configuration import filter_difference, shared_nodes_warning
 from ..attachment import SPEC, by_scheduler, path_from
 from ..attribution import relocated

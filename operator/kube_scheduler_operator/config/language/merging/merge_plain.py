@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from .entry_names import Merge, unique_names
+from .merge import Merge, unique_names
 
 _Strategy = Callable[[Any, Any], Any]
 """Merges the values of a field: the earlier one (None if unset) and the later one."""

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.base.go_values import without_nulls
 from kube_scheduler_operator.config.language.merging import merge, merge_plain, merge_with_jsonmerge
-from kube_scheduler_operator.config.language.merging.entry_names import Merge
 from kube_scheduler_operator.config.language.merging.merge import (
+    Merge,
     TypeMetaError,
     merge_process,
     merge_semantically,
