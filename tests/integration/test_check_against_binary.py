@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.config.language.canonical import config_text
 from kube_scheduler_operator.config.language.command_line import parse
 from kube_scheduler_operator.config.language.feature_gates import Gates, known_gates, parse_gates
 from kube_scheduler_operator.config.language.flags import (
@@ -86,7 +86,7 @@ def platform(tmp_path: Path) -> Platform:
 def run(kube_scheduler_binary: Path, tmp_path: Path) -> Run:
     def start(config: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "config.yaml"
-        file.write_text(config_text(config), encoding="utf-8")
+        file.write_text(canonical_json(config), encoding="utf-8")
         last = (f"--write-config-to={tmp_path / 'out.yaml'}", "--secure-port=0")
         return subprocess.run(
             [str(kube_scheduler_binary), *arguments, f"--config={file}", *last],

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.language.canonical import config_text
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.merging.merge import merge_semantically
 from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
@@ -42,7 +42,7 @@ def completed(kube_scheduler_binary: Path, tmp_path: Path) -> Any:
     def start(config: dict[str, Any]) -> Any:
         file, out = tmp_path / "config.yaml", tmp_path / "out.yaml"
         whole = {**_HEAD, **config, "clientConnection": {"kubeconfig": str(kubeconfig)}}
-        file.write_text(config_text(whole), encoding="utf-8")
+        file.write_text(canonical_json(whole), encoding="utf-8")
         done = subprocess.run(
             [str(kube_scheduler_binary), f"--config={file}", "--secure-port=0",
              f"--write-config-to={out}"],

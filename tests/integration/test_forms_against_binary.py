@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.config.language.canonical import config_text
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.language.feature_gates import Gates, parse_gates
 from kube_scheduler_operator.config.language.flags import validate_flags
 from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
@@ -89,7 +89,9 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
         if isinstance(of_file, str | None):  # else it is damaged
             connection = {**connection, "kubeconfig": str(kubeconfig)}
         file = tmp_path / "config.yaml"
-        file.write_text(config_text({**config, "clientConnection": connection}), encoding="utf-8")
+        file.write_text(
+            canonical_json({**config, "clientConnection": connection}), encoding="utf-8"
+        )
         last = [f"--write-config-to={tmp_path / 'out.yaml'}", "--secure-port=0"]
         return subprocess.run(
             [str(kube_scheduler_binary), *flags, f"--config={file}", *last],

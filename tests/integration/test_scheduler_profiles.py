@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.config.language.canonical import config_text
 from kube_scheduler_operator.config.language.schema import POINTS
 from kube_scheduler_operator.config.language.versions import Version
 
@@ -217,7 +217,7 @@ def test_an_example_is_accepted_by_the_api_server_and_runs_the_plugins_of_its_ta
     config = dict(composition.config or {})
     config["clientConnection"] = {"kubeconfig": str(profiles.server.kubeconfig)}
     file, completed = tmp_path / "config.yaml", tmp_path / "completed.yaml"
-    file.write_text(config_text(config))
+    file.write_text(canonical_json(config))
     done = subprocess.run(
         [kube_scheduler_binary, f"--config={file}", f"--write-config-to={completed}",
          "--secure-port=0"],

@@ -13,8 +13,8 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.config.language.canonical import config_text
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.controlplane.cluster_operator import plan_cluster_operator
 from kube_scheduler_operator.operator.controlplane.conditions import CONSTANT
@@ -183,7 +183,7 @@ def observed() -> dict[str, Any]:
         for name in ("installer", "guard")
     )]  # fmt: skip
     data = {
-        "config": {"config.yaml": config_text(composed.config)},
+        "config": {"config.yaml": canonical_json(composed.config)},
         "kube-scheduler-pod": dict.fromkeys(
             [names.PREFLIGHT_KUBECONFIG_KEY, names.FORCE_REDEPLOYMENT_KEY], ""
         )

@@ -22,9 +22,8 @@ from ...base.templates import render_documents
 from ...config.effective.attachment import CONTROL_PLANE
 from ...config.effective.profiles.check import first_profile
 from ...config.effective.profiles.validate import validate_profiles
-from ...config.language.canonical import without_empty_values
 from ...config.language.feature_gates import Gates
-from ...config.language.merging.merge import TypeMetaError, merge_semantically
+from ...config.language.merging.merge import TypeMetaError, merge_semantically, without_empty_values
 from ...config.language.merging.presets import default_config, profile_fragment
 from ...config.language.plugins.in_tree_plugins import NEWEST
 from ...config.language.validation.configuration import Target, validate_config

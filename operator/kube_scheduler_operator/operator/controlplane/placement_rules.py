@@ -15,7 +15,6 @@ from ...base import names
 from ...base.json_text import parse_json
 from ...base.objects import mapping
 from ...base.templates import canonical_json
-from ...config.language.canonical import config_text
 from ...config.language.feature_gates import FLAG_PREFIX
 from ...simulate.configuration import PLACEMENT_FIELDS
 from ..model.placements import PlacementRules
@@ -61,7 +60,7 @@ def with_rules_of(content: RevisionContent, running: RevisionContent) -> Revisio
     merged |= {key: old[key] for key in PLACEMENT_FIELDS if key in old}
     if extenders := merged.get("extenders"):
         merged["extenders"] = _with_tls(extenders, config.get("extenders") or ())
-    own = {**content.parts[names.CONFIG], names.CONFIG_KEY: config_text(merged)}
+    own = {**content.parts[names.CONFIG], names.CONFIG_KEY: canonical_json(merged)}
     parts = {**content.parts, names.CONFIG: own}
     if image_of(content) == image_of(running):
         pod = _with_gates(_pod(content), _pod(running))

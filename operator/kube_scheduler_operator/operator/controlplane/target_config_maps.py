@@ -15,7 +15,6 @@ from ...base.platform import Platform
 from ...base.templates import canonical_json
 from ...config.effective.control_plane.compose import Composition
 from ...config.effective.settings.requested_pod import NOTHING_REQUESTED, RequestedPod
-from ...config.language.canonical import config_text
 from ...config.language.command_line import probe_target
 from ...kube.resource import (
     CONFIG_MAPS,
@@ -62,7 +61,7 @@ def target_data(
 
 _POLICY_CONTENT: Final = ("data", "binaryData")
 
-_config_text = cached_by_identity(4)(config_text)
+_config_text = cached_by_identity(4)(canonical_json)
 
 
 # Cached, because rendering a template costs more than the rest of a reconcile.

@@ -26,7 +26,6 @@ from ...config.effective.extenders.agent import (
 from ...config.effective.secondary.compose import CONFIG_DIRECTORY, PORT, SecondaryComposition
 from ...config.effective.secondary.confinement import confined
 from ...config.effective.secondary.request import SchedulerRequest
-from ...config.language.canonical import config_text
 from ...config.language.versions import Version
 from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
 from ..model.apply import new_object
@@ -166,7 +165,7 @@ def make_content(
         spec["containers"].append(of_agent)
         spec["volumes"] += volumes(agent, "", _agent_key(agent))
     data = {
-        names.CONFIG_KEY: config_text(composition.config),
+        names.CONFIG_KEY: canonical_json(composition.config),
         names.POD_KEY: canonical_json(spec),
         IMAGE_KEY: program.image,
         **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},

@@ -17,9 +17,8 @@ from ....base.bounded_cache import cached_by_content
 from ....base.findings import Finding, Path, Problem, format_path
 from ....base.go_values import seconds
 from ....base.objects import mapping
-from ...language.canonical import config_text, without_empty_values
 from ...language.command_line import Flags, render
-from ...language.merging.merge import Layers
+from ...language.merging.merge import Layers, without_empty_values
 from ...language.merging.override_paths import override_path
 from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target, validate_config
@@ -39,7 +38,7 @@ from .observe_attached import (
 )
 from .overrides import ARGUMENTS, ELECTION_FLAGS, ROOT, SERVING_INFO, Overrides
 
-__all__ = ["Composition", "Finding", "Inputs", "Version", "compose", "config_text"]
+__all__ = ["Composition", "Finding", "Inputs", "Version", "compose"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ SecondaryScheduler.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base import names
 from ....base.objects import mapping
+from ....base.templates import canonical_json
 from .agent_policies import policy_name
 from .entry import LOOPBACK, agent_verbs
 
@@ -87,7 +87,7 @@ def agent_file(agent: ManagedAgent) -> str:
     schedulers = [str(name) for name in spec.get("schedulerNames") or ()]
     if labels or schedulers:
         document["podSelector"] = {"matchLabels": dict(labels), "schedulerNames": schedulers}
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+    return canonical_json(document)
 
 
 def _policy(entry: Mapping[str, Any], agent: ManagedAgent) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from ....base.findings import Finding, Path, Problem, did_you_mean, format_path,
 from ....base.go_values import without_nulls
 from ....base.objects import NamespacedName, mapping
 from ....base.platform import Platform
-from ...language.canonical import without_empty_values
 from ...language.command_line import (
     DEFAULT_PORT,
     FLAG_NAME,
@@ -27,6 +26,7 @@ from ...language.command_line import (
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.feature_gates import Gates
 from ...language.flags import validate_flags, void_flags
+from ...language.merging.merge import without_empty_values
 from ...language.schema import API_VERSION, KIND
 from ...language.validation.configuration import UNKNOWN_PLUGIN, Target, validate_config
 from ...language.versions import Version

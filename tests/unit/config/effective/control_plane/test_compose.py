@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
     Inputs,
     compose,
 )
-from kube_scheduler_operator.config.language.canonical import config_text
 from kube_scheduler_operator.config.language.command_line import CONFIG_PATH, probe_target
 from kube_scheduler_operator.config.language.versions import Version
 
@@ -84,7 +84,7 @@ def test_the_file_of_each_profile_has_the_exact_bytes(profile: str, tail: str, m
     assert composition.findings == ()
     assert not composition.blocking
     assert composition.config is not None
-    assert config_text(composition.config) == COMMON + tail + "}\n"
+    assert canonical_json(composition.config) == COMMON + tail + "}\n"
 
 
 def test_the_arguments_of_a_fresh_cluster() -> None:
@@ -453,7 +453,7 @@ def test_invalid_settings_of_users_never_raise(overrides: Any, observed: Any, po
     assert spec == before
     assert composition == composition_of({"policy": policy}, **copy.deepcopy(spec))
     if composition.config is not None:
-        assert '":null' not in config_text(composition.config)
+        assert '":null' not in canonical_json(composition.config)
 
 
 @settings(max_examples=80, deadline=None)

@@ -6,12 +6,12 @@ from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
     Inputs,
     compose,
 )
-from kube_scheduler_operator.config.language.canonical import config_text
 from kube_scheduler_operator.config.language.versions import Version
 
 from ..... import builders
@@ -46,7 +46,7 @@ def called(composition: Composition) -> list[str]:
 
 def test_without_extenders_the_file_has_the_same_bytes() -> None:
     left_out = composed(extender("bad", verbs={}))
-    texts = {config_text(c.config or {}) for c in (composed(), composed(served=False), left_out)}
+    texts = {canonical_json(c.config or {}) for c in (composed(), composed(served=False), left_out)}
     assert len(texts) == 1
     assert left_out.observed_config == {}
     assert findings(left_out, "condition", "path", "blocking") == [

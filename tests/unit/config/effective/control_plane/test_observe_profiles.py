@@ -9,12 +9,12 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
     Inputs,
     compose,
 )
-from kube_scheduler_operator.config.language.canonical import config_text
 from kube_scheduler_operator.config.language.versions import Version
 
 from .....builders import profile
@@ -46,7 +46,7 @@ def profiles_in(composition: Composition) -> dict[str, Any]:
 def test_without_profiles_the_file_has_the_same_bytes() -> None:
     with_none, without = composed(), composed(served=False)
     left_out = composed(profile("bad", plugins=MISSPELT))
-    texts = {config_text(c.config or {}) for c in (with_none, without, left_out)}
+    texts = {canonical_json(c.config or {}) for c in (with_none, without, left_out)}
     assert len(texts) == 1
     assert "profiles" not in json.loads(texts.pop())
     assert with_none.observed_config == without.observed_config == left_out.observed_config == {}
@@ -146,7 +146,7 @@ def test_observed_profiles_stay_while_the_kind_is_not_served() -> None:
     """Pods keep their profiles if the API server restarts without the kind."""
     before = composed(profile("team", plugins=ONLY_IMAGES), profile("other"))
     after = composed(served=False, observedConfig=before.observed_config)
-    assert config_text(after.config or {}) == config_text(before.config or {})
+    assert canonical_json(after.config or {}) == canonical_json(before.config or {})
     assert after.observed_config == before.observed_config
     ((condition, _, blocking),) = findings(after, "condition", "path", "blocking")
     assert (condition, blocking) == (names.SCHEDULER_PROFILES_DEGRADED, False)
@@ -156,7 +156,7 @@ def test_observed_profiles_stay_while_the_kind_is_not_served() -> None:
     )
     replaced = composed(profile("default-scheduler", plugins=ONLY_IMAGES))
     after = composed(served=False, observedConfig=replaced.observed_config)
-    assert config_text(after.config or {}) == config_text(replaced.config or {})
+    assert canonical_json(after.config or {}) == canonical_json(replaced.config or {})
 
 
 @pytest.mark.parametrize("invalid", ["x", {"a": 1}, [1], [{}], [{"schedulerName": 1}], None])

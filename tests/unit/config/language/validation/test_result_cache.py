@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from kube_scheduler_operator.base.bounded_cache import cached_by_content, cached_by_identity
 from kube_scheduler_operator.base.go_values import without_nulls
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane import compose
 from kube_scheduler_operator.config.effective.control_plane.compose import Inputs
 from kube_scheduler_operator.config.effective.profiles import check as profile_check
@@ -163,7 +164,7 @@ class Cluster:
 
 def everything(composition: compose.Composition) -> tuple[Any, ...]:
     tables = [profile_status.plugin_table(result) for result in composition.results]
-    text = compose.config_text(composition.config or {})
+    text = canonical_json(composition.config or {})
     return composition, repr(composition.config), text, tables
 
 
