@@ -49,7 +49,7 @@ def managed_spec(
     control_plane: EffectiveControlPlane, facts: Facts, before: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return its spec with the settings; `before` is its current spec, empty without one."""
-    base, inputs = control_plane.base, control_plane.inputs
+    base, spec = control_plane.composition.base, control_plane.composition.inputs.spec
     config = mapping(control_plane.composition.config)
     settings = {key: config[key] for key in SETTINGS if key in config}
     settings["clientConnection"] = {
@@ -60,28 +60,28 @@ def managed_spec(
     settings["leaderElection"] = _timings(base)
     gates = parse_gates(base.flags.get(FEATURE_GATES, ()))
     pods = control_plane.pods
-    spec = {
+    managed = {
         # It cannot be changed: another one means another scheduler.
         "namespace": before.get("namespace") or facts.managed_namespace,
         "replicas": REPLICAS,
-        "logLevel": inputs.spec.get("logLevel") or "Normal",
+        "logLevel": spec.get("logLevel") or "Normal",
         "config": without_nulls({key: value for key, value in settings.items() if value != {}}),
         "profiles": _profiles(config, facts.managed_scheduler),
         "featureGates": dict(gates),
         "extraArguments": _arguments(base),
-        "forceRedeploymentReason": str(inputs.spec.get("forceRedeploymentReason") or ""),
+        "forceRedeploymentReason": str(spec.get("forceRedeploymentReason") or ""),
         "resources": pods.resources_over(DEFAULT_RESOURCES) if pods.resources else {},
         "priorityClassName": pods.priority_class_name,
         # An older image than the default one, while the settings are not valid for the default.
         "image": control_plane.image if control_plane.image != facts.image else "",
     }
     users = {key: before[key] for key in USERS_FIELDS if key in before}
-    return {**{key: value for key, value in spec.items() if value not in ({}, [], "")}, **users}
+    return {**{key: value for key, value in managed.items() if value not in ({}, [], "")}, **users}
 
 
 def settings_without_effect(control_plane: EffectiveControlPlane) -> Iterator[Finding]:
     """Warn about flags that a SecondaryScheduler cannot have."""
-    for flag, values in control_plane.base.overrides.arguments.items():
+    for flag, values in control_plane.composition.base.overrides.arguments.items():
         why = RESERVED.get(flag, "")
         if values and why and flag != FEATURE_GATES:
             path = format_path((*ROOT, ARGUMENTS, flag))

@@ -42,7 +42,8 @@ def content_of(
     credentials: Mapping[str, Mapping[str, str]],
     kept: Adopted,
 ) -> RevisionContent | None:
-    composition, inputs = control_plane.composition, control_plane.inputs
+    composition = control_plane.composition
+    inputs = composition.inputs
     if composition.config is None:
         return None
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")

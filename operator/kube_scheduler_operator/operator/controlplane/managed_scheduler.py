@@ -58,7 +58,7 @@ def managed_scheduler(
     if control_plane.composition.blocking or (current and is_being_deleted(current)):
         return ManagedScheduler(None, tuple(findings))
     spec = managed_spec(control_plane, facts, mapping(mapping(current).get("spec")))
-    inputs, settings = control_plane.inputs, control_plane.settings
+    inputs, settings = control_plane.composition.inputs, control_plane.settings
     own = settings.spec if settings is not None else None
     recorded = record(inputs.scheduler, inputs.kubescheduler, {}, {}, own)
     recorded = recorded if len(recorded.encode()) <= RECORD_BYTES else ""

@@ -8,7 +8,6 @@ from typing import Final
 from ...base import names
 from ...base.findings import Finding
 from ...config.effective.control_plane.compose import Composition, compose
-from ...config.effective.control_plane.inputs import Inputs
 from ...config.language.plugins.in_tree_plugins import NEWEST
 from ...config.language.versions import Version
 from ..status.conditions import AS_EXPECTED, Condition, aggregate
@@ -16,20 +15,17 @@ from ..status.conditions import AS_EXPECTED, Condition, aggregate
 REFUSED: Final = "RefusedByNextVersion"
 
 
-def next_version_condition(inputs: Inputs, current: Composition) -> Condition:
-    """Upgradeable, unless the next minor version has errors that the current one does not have.
-
-    `current` is the composition for the version in `inputs`.
-    """
+def next_version_condition(current: Composition) -> Condition:
+    """Upgradeable, unless the next minor version has errors that the current one does not have."""
     type_ = names.NEXT_VERSION_UPGRADEABLE
-    version = inputs.operand_version
+    version = current.inputs.operand_version
     following = Version(version.major, version.minor + 1)
     if (following.major, following.minor) > (NEWEST.major, NEWEST.minor):
         return Condition(type_, "True", "NextVersionUnknown")
     known = {_identity(finding) for finding in current.findings}
     errors = [
         finding.text
-        for finding in compose(replace(inputs, operand_version=following)).findings
+        for finding in compose(replace(current.inputs, operand_version=following)).findings
         if finding.blocking and _identity(finding) not in known
     ]
     if not errors:

@@ -331,7 +331,7 @@ def _conditions(
         *everywhere.diagnoses.conditions,
         *everywhere.loads.conditions,
         *(
-            (next_version_condition(control_plane.inputs, control_plane.composition),)
+            (next_version_condition(control_plane.composition),)
             if control_plane is not None
             else ()
         ),

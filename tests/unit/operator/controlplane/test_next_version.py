@@ -23,8 +23,7 @@ def inputs(version: Version, overrides: Any = None) -> Inputs:
 
 
 def condition(version: Version, overrides: Any = None) -> Condition:
-    given = inputs(version, overrides)
-    return next_version_condition(given, compose(given))
+    return next_version_condition(compose(inputs(version, overrides)))
 
 
 def test_a_configuration_of_every_version_is_upgradeable() -> None:

@@ -19,11 +19,10 @@ from ....base import names
 from ....base.findings import Finding
 from ....base.names import OVERRIDES
 from ....base.objects import mapping
-from .base_configuration import NO_SCHEDULER, Base, base_configuration
-from .compose import Composition, combine
+from .base_configuration import NO_SCHEDULER
+from .compose import Composition, compose
 from .inputs import Inputs
 from .observe import HAS_CONFIG_FILE
-from .observe_attached import observe_extenders, observe_profiles
 from .overrides import ARGUMENTS, SERVING_INFO
 from .recorded_inputs import KUBESCHEDULER_FIELDS, SCHEDULER_FIELDS, RecordedInputs
 
@@ -97,11 +96,9 @@ class AcceptedSettings:
 class SettingsInEffect:
     """A configuration without the errors in settings."""
 
-    inputs: Inputs
-    base: Base
     composition: Composition
     # the errors, which no longer block a revision, with what is in effect instead
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
 
 
 def effective_settings(
@@ -132,29 +129,14 @@ def effective_settings(
         chosen = accepted.in_place_of(replaced, inputs)
         if chosen is None:
             return None
-        base, composition = _compose(chosen)
-        errors = blocking_findings(composition)
+        composition = compose(chosen)
+        errors = composition.errors
         if not errors:
             findings = tuple(
                 noted(error, accepted.note("" if as_a_whole else setting))
                 for error, setting in reported.items()
             )
-            return SettingsInEffect(chosen, base, composition, findings)
-
-
-def unchanged_settings(inputs: Inputs) -> SettingsInEffect:
-    base, composition = _compose(inputs)
-    return SettingsInEffect(inputs, base, composition, ())
-
-
-def _compose(inputs: Inputs) -> tuple[Base, Composition]:
-    base = base_configuration(inputs)
-    extenders = observe_extenders(inputs, base)
-    return base, combine(base, extenders, observe_profiles(inputs, base, extenders))
-
-
-def blocking_findings(composition: Composition) -> list[Finding]:
-    return [finding for finding in composition.findings if finding.blocking]
+            return SettingsInEffect(composition, findings)
 
 
 def noted(error: Finding, note: str) -> Finding:

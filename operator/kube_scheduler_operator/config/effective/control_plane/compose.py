@@ -43,6 +43,8 @@ __all__ = ["Composition", "Finding", "Inputs", "Version", "compose"]
 
 @dataclass(frozen=True, slots=True)
 class Composition:
+    inputs: Inputs
+    base: Base
     # the KubeSchedulerConfiguration; None if it cannot be composed
     config: Mapping[str, Any] | None
     arguments: tuple[str, ...]  # in the documented order
@@ -54,20 +56,21 @@ class Composition:
     leaving: tuple[ExtenderResult, ...] = ()
 
     @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that block a new revision."""
+        return tuple(finding for finding in self.findings if finding.blocking)
+
+    @property
     def blocking(self) -> bool:
         """Whether an error blocks a new revision."""
-        return self.config is None or any(finding.blocking for finding in self.findings)
+        return self.config is None or bool(self.errors)
 
 
 def compose(inputs: Inputs) -> Composition:
     """Compose and validate the effective configuration; never raise, whatever users wrote."""
     base = base_configuration(inputs)
     extenders = observe_extenders(inputs, base)
-    return combine(base, extenders, observe_profiles(inputs, base, extenders))
-
-
-def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles) -> Composition:
-    """Merge a base with the control plane's SchedulerExtenders and SchedulerProfiles; validate."""
+    profiles = observe_profiles(inputs, base, extenders)
     observed, overrides, flags = base.observed, base.overrides, base.flags
     findings = [*base.findings, *extenders.findings, *profiles.findings]
     adopted = _adopted_profiles(observed, profiles)
@@ -94,6 +97,8 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
     if profiles.own:
         observed = {**observed, PROFILES: [*profiles.own, *adopted]}
     return Composition(
+        inputs,
+        base,
         config,
         render(flags),
         observed,

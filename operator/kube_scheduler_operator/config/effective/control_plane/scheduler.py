@@ -17,16 +17,8 @@ from ..facts import Facts
 from ..objects import Objects
 from ..settings.requested_pod import NOTHING_REQUESTED, RequestedPod
 from ..settings.validate import SettingsResult, validate_settings
-from .accepted_settings import (
-    AcceptedSettings,
-    SettingsInEffect,
-    blocking_findings,
-    effective_settings,
-    noted,
-    unchanged_settings,
-)
-from .base_configuration import Base
-from .compose import Composition
+from .accepted_settings import AcceptedSettings, SettingsInEffect, effective_settings, noted
+from .compose import Composition, compose
 from .inputs import Inputs
 
 Accepted = Callable[[], AcceptedSettings | None]
@@ -42,9 +34,7 @@ class EffectiveControlPlane:
     """What the control plane's scheduler would run."""
 
     image: str  # an older one while settings are not valid for the newer one
-    inputs: Inputs  # the settings in effect
-    base: Base
-    composition: Composition
+    composition: Composition  # of the settings in effect
     settings: SettingsResult | None  # None without OperatorSettings
     # errors and warnings, with what is in effect instead of a setting with an error
     findings: tuple[Finding, ...]
@@ -67,10 +57,10 @@ def effective_control_plane(
 ) -> EffectiveControlPlane:
     """Compose the objects; never raise, whatever users wrote."""
     inputs = control_plane_inputs(objects, facts)
-    current = unchanged_settings(inputs)
+    composition = compose(inputs)
     settings = validate_settings(objects.settings, facts.platform, facts.pods)
     image = facts.image or ""
-    errors = blocking_findings(current.composition)
+    errors = composition.errors
     memory = accepted() if errors else None
     in_effect = None
     if memory is not None:
@@ -79,13 +69,10 @@ def effective_control_plane(
             # Settings in effect are not valid for another kube-scheduler: it waits for its authors.
             in_effect = _with_accepted_image(objects, facts, errors, memory)
             image = memory.image if in_effect is not None else image
-    findings = current.composition.findings
-    if in_effect is not None:
-        findings = _findings(current.composition, in_effect)
-    chosen = in_effect or current
-    return EffectiveControlPlane(
-        image, chosen.inputs, chosen.base, chosen.composition, settings, findings, tuple(errors)
-    )
+    if in_effect is None:
+        return EffectiveControlPlane(image, composition, settings, composition.findings, errors)
+    findings = _findings(composition, in_effect)
+    return EffectiveControlPlane(image, in_effect.composition, settings, findings, errors)
 
 
 def control_plane_inputs(objects: Objects, facts: Facts) -> Inputs:
@@ -130,8 +117,8 @@ def _with_accepted_image(
     """Return a configuration for the accepted image; None if it has errors as well."""
     image = accepted.image
     inputs = control_plane_inputs(objects, replace(facts, image=image))
-    current = unchanged_settings(inputs)
-    remaining = blocking_findings(current.composition)
+    current = SettingsInEffect(compose(inputs))
+    remaining = current.composition.errors
     in_effect = effective_settings(inputs, remaining, accepted) if remaining else current
     if in_effect is None:
         return None

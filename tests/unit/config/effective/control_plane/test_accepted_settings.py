@@ -12,7 +12,6 @@ from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.config.effective.control_plane.accepted_settings import (
     AcceptedSettings,
     SettingsInEffect,
-    blocking_findings,
     effective_settings,
 )
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
@@ -33,7 +32,7 @@ ON_OPENSHIFT = replace(IN_CLUSTER, platform=OPENSHIFT)
 
 
 def effective(inputs: Inputs, accepted: AcceptedSettings) -> SettingsInEffect | None:
-    errors = blocking_findings(compose(inputs))
+    errors = compose(inputs).errors
     assert errors, "the inputs have no error"
     return effective_settings(inputs, errors, accepted)
 
