@@ -64,8 +64,17 @@ def _quantity(text: str, *, milli: bool) -> float:
 _cached: Final = lru_cache(maxsize=4096)(_quantity)
 
 
+def amount(name: str, value: Any) -> float:
+    """Parse the quantity of a resource: CPU in millicores, everything else in base units.
+
+    Raises:
+        ValueError: it is not a quantity.
+    """
+    return quantity(str(value), milli=name == CPU)
+
+
 def amounts(resources: Any) -> dict[str, float]:
-    """Parse a resource list: CPU in millicores, everything else in base units.
+    """Parse a resource list.
 
     Invalid quantities are ignored: the API server rejects them, and other input must not stop a
     scheduler.
@@ -75,7 +84,7 @@ def amounts(resources: Any) -> dict[str, float]:
         return numbers
     for name, value in resources.items():
         try:
-            numbers[name] = quantity(str(value), milli=name == CPU)
+            numbers[name] = amount(name, value)
         except ValueError:
             continue
     return numbers

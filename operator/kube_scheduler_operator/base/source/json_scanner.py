@@ -22,18 +22,8 @@ _NUMBER: Final = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?", re.ASC
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
-def parse(text: str) -> tuple[SourceNode, list[Flaw]]:
-    """Return (the single value of the text, duplicate keys).
-
-    Raises:
-        ParseError: not JSON, or followed by other text.
-    """
-    root, flaws, _ = parse_with_texts(text)
-    return root, flaws
-
-
-def parse_with_texts(text: str) -> tuple[SourceNode, list[Flaw], dict[Path, slice]]:
-    """Like `parse`, but also return the place in the text of each value `args`, by its path.
+def parse(text: str) -> tuple[SourceNode, list[Flaw], dict[Path, slice]]:
+    """Return (the single value of the text, duplicate keys, places of the values `args` by path).
 
     Raises:
         ParseError: not JSON, or followed by other text.

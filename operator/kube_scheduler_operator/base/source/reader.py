@@ -10,13 +10,13 @@ Every command that opens a file uses `read`.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..findings import Path
 from ..go_values import without_nulls
-from . import json_scanner as source_json
+from . import json_scanner
 from .culprit import explained
 from .encoding import Characters, characters
 from .tree import Flaw, ParseError, Position, SourceNode
@@ -33,8 +33,6 @@ _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".j
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file."""
-
     root: SourceNode  # the values with their positions
     flaws: tuple[Flaw, ...] = ()
     index: int = 0  # in the file, including empty documents; kube-scheduler only reads 0
@@ -87,10 +85,15 @@ def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if is_json(data):
         try:
-            root, flaws, texts = source_json.parse_with_texts(data.decode("utf-8", _REPLACE))
+            root, flaws, places = json_scanner.parse(data.decode("utf-8", _REPLACE))
         except ParseError as error:
             return [], error
-        return [Document(root, tuple(flaws), texts=_Texts(data, texts))], None
+        # As in the parsed text, one character for each byte that is not UTF-8.
+        text = data.decode("utf-8", "surrogateescape")
+        texts = {
+            path: text[place].encode("utf-8", "surrogateescape") for path, place in places.items()
+        }
+        return [Document(root, tuple(flaws), texts=texts)], None
     return read_yaml(data)
 
 
@@ -101,24 +104,6 @@ def read_yaml(data: bytes) -> tuple[list[Document], ParseError | None]:
     if failure is not None and failure is not text.error:
         failure = explained(failure, text.text, lambda other: _read_yaml(Characters(other))[1])
     return documents, failure
-
-
-class _Texts(Mapping[Path, bytes]):
-    """Parts of a file by path, extracted on access."""
-
-    def __init__(self, data: bytes, parts: Mapping[Path, slice]) -> None:
-        self._data, self._parts = data, parts
-
-    def __getitem__(self, path: Path) -> bytes:
-        # As in the parsed text, one character for each byte that is not UTF-8.
-        text = self._data.decode("utf-8", "surrogateescape")[self._parts[path]]
-        return text.encode("utf-8", "surrogateescape")
-
-    def __iter__(self) -> Iterator[Path]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
 
 
 def is_json(data: bytes) -> bool:

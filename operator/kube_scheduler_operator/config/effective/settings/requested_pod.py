@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ....base.objects import mapping
-from ....base.quantities import CPU, quantity
+from ....base.quantities import amount
 
 FILE: Final = "File"
 GROUPS: Final = ("requests", "limits")
@@ -90,12 +90,3 @@ def requested_pod(spec: Mapping[str, Any]) -> RequestedPod:
         ),
         tuple(pods.get("removeAdopted") or ()),
     )
-
-
-def amount(name: str, value: Any) -> float:
-    """Parse a quantity: CPU in millicores, everything else in bytes.
-
-    Raises:
-        ValueError: it is not a quantity.
-    """
-    return quantity(str(value), milli=name == CPU)

@@ -20,14 +20,14 @@ from ....base.environment import holds_credentials
 from ....base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
 from ....base.objects import mapping
 from ....base.platform import Platform
-from ....base.quantities import MEMORY
+from ....base.quantities import MEMORY, amount
 from ....base.spec_limits import limit_problems
 from ....kube.resource import OPERATOR_SETTINGS
 from ..attachment import ACCEPTED as LAST
 from ..attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
 from .host_files import host_file_problems
 from .placement_settings import OFF, placement_settings
-from .requested_pod import GROUPS, NOTHING_REQUESTED, RequestedPod, amount, requested_pod
+from .requested_pod import GROUPS, NOTHING_REQUESTED, RequestedPod, requested_pod
 
 SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
 DEFINITION: Final = f"{names.OPERATORSETTINGS}.yaml"
