@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import PLATFORMS
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import default_plugins, plugins
@@ -27,6 +27,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from ..configurations.by_hand import BAD, GOOD, extenders, fit, profile
 from ..configurations.by_hand import args as arguments
 from ..configurations.by_hand import plugins as listed
+from ..control_plane_inputs import inputs_of
 from .conftest import ApiServer, RefusedError
 from .policies import SETTLED_SECONDS, Guarded, installed, versions_of
 
@@ -52,7 +53,9 @@ def accepted(config: Any, version: Version) -> bool:
     """Whether the operator accepts overrides for any profile of any platform."""
     kube_scheduler = {"spec": {"unsupportedConfigOverrides": config}}
     return any(
-        not compose(Inputs(platform, version, {"spec": {"profile": name}}, kube_scheduler)).blocking
+        not compose(
+            inputs_of(platform, version, {"spec": {"profile": name}}, kube_scheduler)
+        ).blocking
         for platform in PLATFORMS.values()
         for name in PROFILES
     )

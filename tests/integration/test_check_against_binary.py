@@ -18,7 +18,7 @@ import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.templates import canonical_json
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.command_line import parse
 from kube_scheduler_operator.config.language.feature_gates import Gates, known_gates, parse_gates
 from kube_scheduler_operator.config.language.flags import (
@@ -35,6 +35,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 from ..configurations.by_hand import BAD, GOOD, OTHERWISE, args
+from ..control_plane_inputs import inputs_of
 
 pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 
@@ -126,7 +127,7 @@ def problems(config: Any, version: Version, *arguments: str) -> list[str]:
 def test_every_profile_is_accepted_as_composed(
     profile_name: str, run: Run, platform: Platform, version: Version, tmp_path: Path
 ) -> None:
-    composition = compose(Inputs(platform, version, {"spec": {"profile": profile_name}}, {}))
+    composition = compose(inputs_of(platform, version, {"spec": {"profile": profile_name}}, {}))
     assert not composition.blocking
     result = run(composition.config, *composition.arguments)
     assert result.returncode == 0, result.stderr

@@ -10,10 +10,11 @@ import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.templates import canonical_json
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.schema import POINTS
 from kube_scheduler_operator.config.language.versions import Version
 
+from ..control_plane_inputs import inputs_of
 from .conftest import REPOSITORY, RefusedError
 from .test_crds import GROUPS, SINCE, Kind
 
@@ -206,12 +207,12 @@ def test_an_example_is_accepted_by_the_api_server_and_runs_the_plugins_of_its_ta
         [kube_scheduler_binary, "--version"], capture_output=True, text=True, check=True
     ).stdout.split()[-1]
     composition = compose(
-        Inputs(
+        inputs_of(
             platform=KUBEADM,
-            operand_version=Version.parse(version),
+            default_version=Version.parse(version),
             scheduler={"spec": {}},
             kubescheduler={"spec": {}},
-            scheduler_profiles=tuple(objects),
+            profiles=tuple(objects),
         )
     )
     config = dict(composition.config or {})

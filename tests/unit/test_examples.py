@@ -14,12 +14,13 @@ from kube_scheduler_operator.base.crd_schema import validate_object
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
-    Inputs,
     compose,
 )
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.scheduling.load.policy import LoadPolicy
 from kube_scheduler_operator.scheduling.load.policy_files import read_spec
+
+from ..control_plane_inputs import inputs_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLES = sorted(
@@ -35,12 +36,12 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 def composed(*objects: dict[str, Any], minor: int = 35) -> Composition:
     return compose(
-        Inputs(
+        inputs_of(
             platform=KUBEADM,
-            operand_version=Version(1, minor),
+            default_version=Version(1, minor),
             scheduler={"spec": {}},
             kubescheduler={"spec": {}},
-            scheduler_profiles=objects,
+            profiles=objects,
         )
     )
 

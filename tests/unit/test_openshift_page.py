@@ -14,7 +14,7 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.base.templates import canonical_json
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.controlplane.cluster_operator import plan_cluster_operator
 from kube_scheduler_operator.operator.controlplane.conditions import CONSTANT
@@ -30,6 +30,7 @@ from pages.comparison import MISSING, Reason, Row
 from pages.openshift_facts import facts
 from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
 
+from ..control_plane_inputs import inputs_of
 from ..expect import status_of_kubescheduler
 from .deploy.overlays import DEPLOY, build
 from .operator.engine.test_reconcile_openshift import cluster, reported
@@ -165,8 +166,8 @@ def observed() -> dict[str, Any]:
     """The facts of a cluster, assembled from the operator's and deploy/'s objects."""
     gates = {kind: [{"name": gate} for gate in gates] for kind, gates in GATES.items()}
     composed = compose(
-        Inputs(
-            platform=OPENSHIFT, operand_version=Version.parse("v1.35.4"),
+        inputs_of(
+            platform=OPENSHIFT, default_version=Version.parse("v1.35.4"),
             scheduler={"spec": {"profile": openshift.PROFILE}}, kubescheduler={"spec": {}},
             feature_gate={"status": {"featureGates": [{"version": "4.20", **gates}]}},
             serving_certificate=True,

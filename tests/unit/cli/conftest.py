@@ -20,7 +20,6 @@ from kube_scheduler_operator.__main__ import kubectl_plugin, main
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
-from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.resource import (
@@ -33,6 +32,7 @@ from kube_scheduler_operator.kube.resource import (
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.target_config_maps import target_data
 
+from ...control_plane_inputs import inputs_of
 from ..kube.conftest import FakeApi
 from ..kube.conftest import api as api
 
@@ -83,7 +83,7 @@ def content(
     scheduler = {"spec": {"profile": profile} if profile is not None else {}}
     version = Version.parse(image.rpartition(":")[2])
     further = tuple(profiles)
-    inputs = Inputs(KUBEADM, version, scheduler, {"spec": spec}, scheduler_profiles=further)
+    inputs = inputs_of(KUBEADM, version, scheduler, {"spec": spec}, profiles=further)
     composition = compose(inputs)
     assert not composition.blocking, composition.findings
     reason = spec.get("forceRedeploymentReason", "")

@@ -13,7 +13,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.effective.extenders import agent
 from kube_scheduler_operator.config.effective.extenders.entry import agent_of, check_entry
 from kube_scheduler_operator.config.effective.profiles.check import (
@@ -32,6 +32,7 @@ from kube_scheduler_operator.config.language.plugins.target_scheduler import Tar
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.loadpolicy import request as loads
 
+from ...control_plane_inputs import inputs_of
 from .test_crds import schema
 from .zero_values import REFUSED, Case, adjust, cases
 
@@ -175,9 +176,9 @@ def test_what_openshifts_typed_client_writes_changes_no_configuration() -> None:
     }  # fmt: skip
     plain, typed = (
         compose(
-            Inputs(
+            inputs_of(
                 platform=OPENSHIFT,
-                operand_version=VERSION,
+                default_version=VERSION,
                 scheduler={"spec": one},
                 kubescheduler={"spec": other},
             )

@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
     secondaries = [composed.secondaries.of(name) for name in secondary]
     if provider is not None:
         beside = [f"{kind}/{name}" for kind in (_SECONDARY, _LOAD) for name in many[kind]]
-        output = provider_output(provider, release, composition.inputs, composition, beside)
+        output = provider_output(provider, release, composition, beside)
         return _show_provider(provider, output, args)
     document: dict[str, Any] = {
         "config": composition.config,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...base.images import ALLOWED_BY_DEFAULT, EVERY_IMAGE, AllowedImages
@@ -68,6 +68,10 @@ class Facts:
         with suppress(ValueError):
             return Version.of_image(image)
         return self.default_version
+
+    def of_version(self, version: Version) -> Facts:
+        """Return the facts for an image of another version, with the same plugins."""
+        return replace(self, image=None, stock=self.is_stock, default_version=version)
 
     @property
     def managed_namespace(self) -> str:

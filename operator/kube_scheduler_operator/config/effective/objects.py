@@ -29,6 +29,11 @@ class Objects:
     infrastructure: Mapping[str, Any] | None = None  # where the API server is
 
     @property
+    def schedulers(self) -> frozenset[str]:
+        """The valid values of `spec.scheduler`; "" is the control plane's."""
+        return frozenset({"", *(str(obj["metadata"]["name"]) for obj in self.secondaries)})
+
+    @property
     def settings(self) -> Mapping[str, Mapping[str, Any]]:
         own = self.operator_settings
         return {} if own is None else {names.CLUSTER: own}

@@ -43,7 +43,7 @@ def content_of(
     kept: Adopted,
 ) -> RevisionContent | None:
     composition = control_plane.composition
-    inputs = composition.inputs
+    inputs, objects = composition.inputs, composition.inputs.objects
     if composition.config is None:
         return None
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")
@@ -56,7 +56,7 @@ def content_of(
     }
     settings = control_plane.settings
     own = settings.spec if settings is not None else None
-    recorded = record(inputs.scheduler, inputs.kubescheduler, profiles, extenders, own)
+    recorded = record(objects.scheduler, objects.kubescheduler, profiles, extenders, own)
     return RevisionContent({**target, **credentials}, recorded)
 
 

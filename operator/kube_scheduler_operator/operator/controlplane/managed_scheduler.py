@@ -58,9 +58,9 @@ def managed_scheduler(
     if control_plane.composition.blocking or (current and is_being_deleted(current)):
         return ManagedScheduler(None, tuple(findings))
     spec = managed_spec(control_plane, facts, mapping(mapping(current).get("spec")))
-    inputs, settings = control_plane.composition.inputs, control_plane.settings
+    objects, settings = control_plane.composition.inputs.objects, control_plane.settings
     own = settings.spec if settings is not None else None
-    recorded = record(inputs.scheduler, inputs.kubescheduler, {}, {}, own)
+    recorded = record(objects.scheduler, objects.kubescheduler, {}, {}, own)
     recorded = recorded if len(recorded.encode()) <= RECORD_BYTES else ""
     return ManagedScheduler(_write(current, name, spec, recorded), tuple(findings))
 

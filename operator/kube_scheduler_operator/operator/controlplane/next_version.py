@@ -18,14 +18,15 @@ REFUSED: Final = "RefusedByNextVersion"
 def next_version_condition(current: Composition) -> Condition:
     """Upgradeable, unless the next minor version has errors that the current one does not have."""
     type_ = names.NEXT_VERSION_UPGRADEABLE
-    version = current.inputs.operand_version
+    inputs = current.inputs
+    version = inputs.facts.version
     following = Version(version.major, version.minor + 1)
     if (following.major, following.minor) > (NEWEST.major, NEWEST.minor):
         return Condition(type_, "True", "NextVersionUnknown")
     known = {_identity(finding) for finding in current.findings}
     errors = [
         finding.text
-        for finding in compose(replace(current.inputs, operand_version=following)).findings
+        for finding in compose(replace(inputs, facts=inputs.facts.of_version(following))).findings
         if finding.blocking and _identity(finding) not in known
     ]
     if not errors:

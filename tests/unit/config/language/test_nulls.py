@@ -11,12 +11,13 @@ import pytest
 from kube_scheduler_operator.base.go_values import OBJECT_LISTS, without_nulls
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
-from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.config.language import schema
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.plugins.plugin_origins import profile_tables
 from kube_scheduler_operator.config.language.schema import List, Map, Struct
 from kube_scheduler_operator.config.language.versions import Version
+
+from ....control_plane_inputs import inputs_of
 
 TERM = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
 FULL: dict[str, Any] = {
@@ -102,7 +103,7 @@ def test_a_null_in_the_overrides_is_reported_or_accepted_and_never_fails_a_recon
     path: tuple[Any, ...],
 ) -> None:
     spec = {"spec": {"unsupportedConfigOverrides": with_null(path)}}
-    made = compose(Inputs(KUBEADM, Version(1, 35), {"spec": {}}, spec))
+    made = compose(inputs_of(KUBEADM, Version(1, 35), {"spec": {}}, spec))
     if not any(finding.blocking for finding in made.findings):
         assert made.config is not None
         assert profile_tables(made.config, (), Gates(Version(1, 35), {}))

@@ -9,7 +9,8 @@ import yaml
 
 from kube_scheduler_operator.base import assets
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, Version, compose
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.controlplane.bootstrap import (
     FEATURE_SET_ANNOTATION,
     BootstrapError,
@@ -21,6 +22,8 @@ from kube_scheduler_operator.operator.controlplane.bootstrap import (
     contradictions,
     feature_set_of,
 )
+
+from ....control_plane_inputs import inputs_of
 
 POD = BootstrapPod("hyperkube:1", "IfNotPresent", "/configs", "config.yaml", "/secrets")
 KIND = {
@@ -46,7 +49,7 @@ def rendered_pod() -> Any:
 
 
 def test_it_differs_from_its_successors_only_in_the_kubeconfig_path() -> None:
-    successors = compose(Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {"spec": {}})).config
+    successors = compose(inputs_of(OPENSHIFT, Version(1, 35), {"spec": {}}, {"spec": {}})).config
     assert successors is not None
     ours = config()
     assert ours.pop("clientConnection") != successors["clientConnection"]

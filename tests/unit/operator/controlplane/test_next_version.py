@@ -14,11 +14,13 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.controlplane.next_version import next_version_condition
 from kube_scheduler_operator.operator.status.conditions import Condition
 
+from ....control_plane_inputs import inputs_of
+
 
 def inputs(version: Version, overrides: Any = None) -> Inputs:
     spec = {} if overrides is None else {"unsupportedConfigOverrides": overrides}
-    return Inputs(
-        platform=KUBEADM, operand_version=version, scheduler=None, kubescheduler={"spec": spec}
+    return inputs_of(
+        platform=KUBEADM, default_version=version, scheduler=None, kubescheduler={"spec": spec}
     )
 
 

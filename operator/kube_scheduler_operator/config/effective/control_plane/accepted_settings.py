@@ -55,6 +55,7 @@ class AcceptedSettings:
         if not self.revision and settings & {_OBSERVED, _SCHEDULER}:
             return None  # the adopted scheduler has these flags, or no Scheduler exists yet
         own, theirs = self.inputs.kubescheduler, self.inputs.scheduler
+        objects, facts, serving = inputs.objects, inputs.facts, inputs.accepted_serving
         spec = dict(inputs.spec)
         for name in settings & (KUBESCHEDULER_FIELDS - {_OBSERVED}):
             spec[name] = own.get(name)
@@ -64,17 +65,19 @@ class AcceptedSettings:
             observed = {k: v for k, v in mapping(spec.get(_OBSERVED)).items() if k != ARGUMENTS}
             flags = {ARGUMENTS: accepted[ARGUMENTS]} if accepted.get(ARGUMENTS) else {}
             spec[_OBSERVED] = {**observed, **flags}
-            inputs = replace(inputs, stock_arguments=())
+            known = replace(facts.control_plane, stock_arguments=())
+            facts = replace(facts, control_plane=known)
         if _APISERVER in settings:
             serving = accepted.get(SERVING_INFO)
-            inputs = replace(inputs, apiserver=None, accepted_serving=serving)
+            objects = replace(objects, apiserver=None)
         if settings & (SCHEDULER_FIELDS | {_SCHEDULER}):
-            scheduler = dict(mapping(mapping(inputs.scheduler).get("spec")))
-            missing = SCHEDULER_FIELDS if inputs.scheduler is None else frozenset()
+            scheduler = dict(inputs.scheduler)
+            missing = SCHEDULER_FIELDS if objects.scheduler is None else frozenset()
             for name in settings & SCHEDULER_FIELDS | missing:
                 scheduler[name] = theirs.get(name)
-            inputs = replace(inputs, scheduler={**(inputs.scheduler or {}), "spec": scheduler})
-        return replace(inputs, kubescheduler={**inputs.kubescheduler, "spec": spec})
+            objects = replace(objects, scheduler={**(objects.scheduler or {}), "spec": scheduler})
+        objects = replace(objects, kubescheduler={**objects.kubescheduler, "spec": spec})
+        return Inputs(objects, facts, serving)
 
     def note(self, setting: str) -> str:
         """Describe what replaces a setting with an error; an empty one stands for all settings."""

@@ -111,7 +111,7 @@ def _bind_address(inputs: Inputs) -> str:
 def _serving_certificate(inputs: Inputs) -> dict[str, list[str]]:
     """Return flags for the cluster's certificate; without one, the scheduler creates its own."""
     kept = inputs.platform.credentials
-    if kept is None or not inputs.serving_certificate:
+    if kept is None or not inputs.facts.control_plane.serving_certificate:
         return {}
     directory = f"{kept.mounted}/secrets/{kept.serving_certificate}"
     return {
@@ -124,7 +124,7 @@ def _fragments(
     inputs: Inputs,
 ) -> tuple[tuple[dict[str, Any], dict[str, Any]] | None, list[Finding]]:
     """Return ((profile fragment, default configuration), findings); None: unknown profile."""
-    if inputs.scheduler is None:
+    if inputs.objects.scheduler is None:
         message = (
             f'Scheduler "{names.CLUSTER}" does not exist, so running schedulers keep their '
             "configuration; create it: kubectl apply -f - <<< '"
@@ -132,7 +132,7 @@ def _fragments(
             f'"metadata":{{"name":"{names.CLUSTER}"}},"spec":{{}}}}\''
         )
         return None, [target_finding(NO_SCHEDULER, "", message, blocking=True)]
-    spec = mapping(inputs.scheduler.get("spec"))
+    spec = inputs.scheduler
     findings: list[Finding] = []
     policy = mapping(spec.get("policy")).get("name")
     if policy:
@@ -189,9 +189,9 @@ def _other_settings(spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _infrastructure(inputs: Inputs) -> Iterator[Finding]:
     """Report that the API server's URL is unknown, as in a cluster that starts up."""
-    if inputs.infrastructure is None:
+    if inputs.objects.infrastructure is None:
         return
-    if not mapping(inputs.infrastructure.get("status")).get("apiServerInternalURI"):
+    if not mapping(inputs.objects.infrastructure.get("status")).get("apiServerInternalURI"):
         path = "Infrastructure/cluster status.apiServerInternalURI"
         message = (
             "this is empty, so the scheduler's kubeconfig would have no server; it must be set"
@@ -205,7 +205,7 @@ def _ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
     OpenShift's Scheduler has fields that other operators implement. On other platforms, a finding
     names the setting that has the same effect.
     """
-    spec = mapping(mapping(inputs.scheduler).get("spec"))
+    spec = inputs.scheduler
     if inputs.platform.cluster_config:
         for key, instead in (
             ("tlsSecurityProfile", "spec.tlsSecurityProfile of APIServer"),
@@ -249,9 +249,9 @@ def _check_flags(
 ) -> Iterator[Finding]:
     # OpenShift's kube-scheduler is a fork with flags and gates of its own, so its image decides.
     forked = inputs.platform.cluster_config
-    stock = inputs.stock_image and not forked
+    stock = inputs.facts.is_stock and not forked
     problems = chain(
-        validate_flags(flags, inputs.operand_version, stock=stock),
+        validate_flags(flags, inputs.facts.version, stock=stock),
         unsafe_flags(flags, inputs.platform.scheduler_kubeconfig),
     )
     for problem in problems:
@@ -273,7 +273,7 @@ def _check_flags(
 
 def _unknown_flags(arguments: Flags, inputs: Inputs) -> Iterator[Finding]:
     """Warn about flags that only a fork may have: a misspelt one costs a refused revision."""
-    known = flag_names(inputs.operand_version.minor)
+    known = flag_names(inputs.facts.version.minor)
     for name in arguments:
         if name in known:
             continue
@@ -306,7 +306,7 @@ def _target(flags: Flags, inputs: Inputs) -> Target:
         explicit = parse_gates(flags.get("feature-gates", ()))
     except ValueError:
         explicit = {}  # validation of the flags reports the error
-    return Target(Gates(inputs.operand_version, explicit), stock=inputs.stock_image)
+    return Target(Gates(inputs.facts.version, explicit), stock=inputs.facts.is_stock)
 
 
 def override_finding(problem: Problem, path: Path) -> Finding:

@@ -22,7 +22,6 @@ from ...language.merging.merge import Layers, without_empty_values
 from ...language.merging.override_paths import override_path
 from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target, validate_config
-from ...language.versions import Version
 from ...language.warnings.configuration import control_plane_warnings
 from ..extenders.validate import ExtenderResult
 from ..profiles.validate import ProfileResult
@@ -37,8 +36,6 @@ from .observe_attached import (
     observe_profiles,
 )
 from .overrides import ARGUMENTS, ELECTION_FLAGS, ROOT, SERVING_INFO, Overrides
-
-__all__ = ["Composition", "Finding", "Inputs", "Version", "compose"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,8 @@ def _understood(inputs: Inputs, values: Sequence[str]) -> list[str]:
 
     The others were valid when they were observed; an upgrade of the operand is not an error.
     """
-    version = inputs.operand_version
-    if not inputs.stock_image or known_gates(version.minor) is None:
+    version = inputs.facts.version
+    if not inputs.facts.is_stock or known_gates(version.minor) is None:
         return list(values)
     entries = [entry for value in values for entry in value.split(",")]
     kept = [entry for entry in entries if has_gate(version, _name(entry)) is not False]
@@ -82,7 +82,7 @@ def _of_cluster(inputs: Inputs) -> Chosen:
     if not inputs.platform.cluster_config:
         return {}, []
     gates, findings = _of_payload(inputs)
-    known = known_gates(inputs.operand_version.minor)
+    known = known_gates(inputs.facts.version.minor)
     if known is None:
         if gates:
             findings.append(_not_recorded(inputs, gates))
@@ -98,10 +98,10 @@ def _of_cluster(inputs: Inputs) -> Chosen:
 
 def _of_payload(inputs: Inputs) -> Chosen:
     """Return all gates of the payload's version; the current ones if FeatureGate lacks it."""
-    version = inputs.payload_version
+    version = inputs.facts.payload_version
     entries = [
         mapping(entry)
-        for entry in _items(mapping(mapping(inputs.feature_gate).get("status")).get(FIELD))
+        for entry in _items(mapping(mapping(inputs.objects.feature_gate).get("status")).get(FIELD))
     ]
     matching = [entry for entry in entries if version and entry.get("version") == version]
     if not matching and len(entries) == 1:
@@ -109,7 +109,7 @@ def _of_payload(inputs: Inputs) -> Chosen:
     if matching:
         gates = dict.fromkeys(_gate_names(matching[0].get("enabled")), True)
         return gates | dict.fromkeys(_gate_names(matching[0].get("disabled")), False), []
-    if inputs.feature_gate is None:
+    if inputs.objects.feature_gate is None:
         path, message = "FeatureGate/cluster", "it does not exist"
     else:
         path = f"FeatureGate/cluster status.{FIELD}"
@@ -123,8 +123,9 @@ def _of_payload(inputs: Inputs) -> Chosen:
         f"{message}; the scheduler keeps its current feature gates",
         blocking=False,
     )
+    previous = parse(inputs.facts.control_plane.previous_arguments)
     try:
-        return parse_gates(parse(inputs.previous_arguments).get(FLAG, ())), [finding]
+        return parse_gates(previous.get(FLAG, ())), [finding]
     except ValueError:
         return {}, [finding]
 
@@ -139,7 +140,7 @@ def _items(value: Any) -> Sequence[Any]:
 
 
 def _not_recorded(inputs: Inputs, gates: Mapping[str, bool]) -> Finding:
-    version = inputs.operand_version.short
+    version = inputs.facts.version.short
     message = (
         f"none of its {len(gates)} gates is used, because the operator has no list of the gates of "
         f"kube-scheduler {version}; set the gates that it needs in "
@@ -153,15 +154,15 @@ def _not_recorded(inputs: Inputs, gates: Mapping[str, bool]) -> Finding:
 
 def _dynamic_resources(inputs: Inputs) -> Chosen:
     """Return the gates for `dynamicResourceAllocation` on versions where they are not default."""
-    spec = mapping(mapping(inputs.scheduler).get("spec"))
-    wish = mapping(spec.get("profileCustomizations")).get("dynamicResourceAllocation")
+    customizations = mapping(inputs.scheduler.get("profileCustomizations"))
+    wish = customizations.get("dynamicResourceAllocation")
     if not wish:
         return {}, []
     if wish not in _WISHES:
         hint = did_you_mean(str(wish), _WISHES)
         message = f'"{wish}" is not known; use {listing(_WISHES)}, or remove the field{hint}'
         return {}, [_mistake("UnknownCustomization", _DRA_PATH, message)]
-    version = inputs.operand_version
+    version = inputs.facts.version
     if wish == "Enabled" and version.minor >= _DRA_ON:
         message = f"this has no effect: since 1.{_DRA_ON} it is enabled by default; remove it"
         return {}, [_ineffective("EnabledByDefault", _DRA_PATH, message)]

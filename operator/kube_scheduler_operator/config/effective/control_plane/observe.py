@@ -67,7 +67,7 @@ class TLSSource:
 
 
 def tls_source(inputs: Inputs) -> TLSSource | None:
-    return tls_profile(inputs.platform, inputs.apiserver, inputs.spec)
+    return tls_profile(inputs.platform, inputs.objects.apiserver, inputs.spec)
 
 
 def tls_profile(
@@ -113,7 +113,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
     They are stored, because the old command line is not visible once the operator's pods run.
     """
     platform = inputs.platform
-    flags = parse(inputs.stock_arguments)
+    flags = parse(inputs.facts.control_plane.stock_arguments)
     files = [file for file in flags.get("config", ()) if file != CONFIG_PATH]
     if CONFIG_PATH in flags.get("config", ()):
         flags = {}  # a pod of the operator
@@ -151,7 +151,7 @@ def kept_flags(flags: Flags, platform: Platform) -> dict[str, Sequence[str]]:
 
 def observe_adopted_settings(inputs: Inputs) -> Observation:
     """Return fields with the effect of flags that kube-scheduler ignores beside `--config`."""
-    return dict(inputs.adopted_config), []
+    return dict(inputs.facts.control_plane.adopted_config), []
 
 
 def _remembered(previous: Any) -> dict[str, list[str]]:

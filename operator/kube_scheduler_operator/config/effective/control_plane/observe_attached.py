@@ -67,13 +67,13 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
     over = base.overrides.config
     if base.fragments is None:
         return ObservedExtenders(_remembered(inputs, EXTENDERS))
-    if inputs.scheduler_extenders is None:
+    if inputs.objects.extenders is None:
         own = _remembered(inputs, EXTENDERS)
         # Not an error without extenders: the kind is newer than the others.
         urls = [entry.get("urlPrefix") for entry in own]
         findings = (_not_served(EXTENDER, EXTENDERS, urls),) if own else ()
         return ObservedExtenders(own, findings=findings)
-    objects = inputs.scheduler_extenders
+    objects = inputs.objects.extenders
     if not objects:
         return ObservedExtenders()
     chosen = validate_extenders(
@@ -82,17 +82,17 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
         OwnExtenders(over.get(EXTENDERS), OVERRIDES),
         base.target,
         profiles=_profile_count(inputs, over),
-        planned=inputs.planned,
-        images=inputs.agent_images,
+        planned=inputs.facts.planned,
+        images=inputs.facts.permissions.agent_images,
     )
-    results = (*chosen.results, *unattached_extenders(objects, inputs.schedulers))
+    results = (*chosen.results, *unattached_extenders(objects, inputs.objects.schedulers))
     rejections = tuple(finding for result in results for finding in rejection_findings(result))
     return ObservedExtenders(chosen.entries, results, chosen.leaving, rejections)
 
 
 def _profile_count(inputs: Inputs, over: Mapping[str, Any]) -> int:
     """Return the number of profiles if all are accepted."""
-    specs = [(name_of(obj), mapping(obj.get("spec"))) for obj in inputs.scheduler_profiles or ()]
+    specs = [(name_of(obj), mapping(obj.get("spec"))) for obj in inputs.objects.profiles or ()]
     asked = {
         spec.get("schedulerName") or name
         for name, spec in specs
@@ -122,18 +122,18 @@ def observe_profiles(inputs: Inputs, base: Base, extenders: ObservedExtenders) -
     if base.fragments is None:
         return ObservedProfiles(_remembered(inputs, PROFILES))
     first = first_profile(base.fragments[0])
-    if inputs.scheduler_profiles is None:
+    if inputs.objects.profiles is None:
         own = _remembered(inputs, PROFILES)
         replaced = [profile["schedulerName"] for profile in own]
         kept = () if first["schedulerName"] in replaced else (first,)
         findings = (_not_served(PROFILE, PROFILES, replaced),)
         return ObservedProfiles(own, (*kept, *own) if own else (), (), findings)
-    objects = inputs.scheduler_profiles
+    objects = inputs.objects.profiles
     over = extenders.over(base.overrides.config)
     profiles, results = validate_profiles(
         CONTROL_PLANE, objects, first, base.target, over=over, reserved=json_bytes(over)
     )
-    results = (*results, *unattached_profiles(objects, inputs.schedulers))
+    results = (*results, *unattached_profiles(objects, inputs.objects.schedulers))
     own = tuple(profile for profile in profiles if profile is not first)
     rejections = tuple(finding for result in results for finding in rejection_findings(result))
     return ObservedProfiles(own, profiles if own else (), results, rejections)

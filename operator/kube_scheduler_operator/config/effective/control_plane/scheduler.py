@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from ....base import names
 from ....base.findings import Finding
-from ..attachment import CONTROL_PLANE
 from ..facts import Facts
 from ..objects import Objects
 from ..settings.requested_pod import NOTHING_REQUESTED, RequestedPod
@@ -56,7 +55,7 @@ def effective_control_plane(
     objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted
 ) -> EffectiveControlPlane:
     """Compose the objects; never raise, whatever users wrote."""
-    inputs = control_plane_inputs(objects, facts)
+    inputs = Inputs(objects, facts)
     composition = compose(inputs)
     settings = validate_settings(objects.settings, facts.platform, facts.pods)
     image = facts.image or ""
@@ -75,32 +74,6 @@ def effective_control_plane(
     return EffectiveControlPlane(image, in_effect.composition, settings, findings, errors)
 
 
-def control_plane_inputs(objects: Objects, facts: Facts) -> Inputs:
-    known = facts.control_plane
-    return Inputs(
-        platform=facts.platform,
-        operand_version=facts.version,
-        scheduler=objects.scheduler,
-        kubescheduler=objects.kubescheduler,
-        stock_arguments=known.stock_arguments,
-        adopted_config=known.adopted_config,
-        stock_image=facts.is_stock,
-        previous_arguments=known.previous_arguments,
-        payload_version=facts.payload_version,
-        apiserver=objects.apiserver,
-        feature_gate=objects.feature_gate,
-        infrastructure=objects.infrastructure,
-        serving_certificate=known.serving_certificate,
-        scheduler_profiles=objects.profiles,
-        scheduler_extenders=objects.extenders,
-        schedulers=frozenset(
-            {CONTROL_PLANE, *(str(obj["metadata"]["name"]) for obj in objects.secondaries)}
-        ),
-        planned=facts.planned,
-        agent_images=facts.permissions.agent_images,
-    )
-
-
 def _findings(wanted: Composition, in_effect: SettingsInEffect) -> tuple[Finding, ...]:
     """Return the findings of the settings in effect, and the fact that users have set overrides."""
     overridden = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
@@ -116,7 +89,7 @@ def _with_accepted_image(
 ) -> SettingsInEffect | None:
     """Return a configuration for the accepted image; None if it has errors as well."""
     image = accepted.image
-    inputs = control_plane_inputs(objects, replace(facts, image=image))
+    inputs = Inputs(objects, replace(facts, image=image))
     current = SettingsInEffect(compose(inputs))
     remaining = current.composition.errors
     in_effect = effective_settings(inputs, remaining, accepted) if remaining else current

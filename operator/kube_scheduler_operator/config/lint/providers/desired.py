@@ -12,6 +12,8 @@ from ...effective.control_plane.compose import Composition, compose
 from ...effective.control_plane.inputs import Inputs
 from ...effective.control_plane.overrides import ARGUMENTS, SERVING_FLAGS, SERVING_INFO
 from ...effective.extenders.validate import ExtenderResult
+from ...effective.facts import Facts
+from ...effective.objects import Objects
 from ...language.command_line import BIND_ADDRESS, Flags, normalized_name, parse
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.feature_gates import Gates, parse_gates
@@ -105,12 +107,11 @@ class Desired:
         return self.setting("extenders", index)
 
 
-def read_desired(inputs: Inputs, composition: Composition) -> Desired:
+def read_desired(composition: Composition) -> Desired:
     """Return what users set beyond the platform's defaults; `composition` must be valid."""
-    config = mapping(composition.config)
-    defaults = compose(
-        Inputs(inputs.platform, inputs.operand_version, {"spec": {}}, {"spec": {}}, planned=True)
-    )
+    config, facts = mapping(composition.config), composition.inputs.facts
+    plain = Facts(facts.platform, facts.version, planned=True)
+    defaults = compose(Inputs(Objects(scheduler={"spec": {}}), plain))
     flags = parse(composition.arguments)
     usual = parse(defaults.arguments)
     own = {
@@ -125,10 +126,10 @@ def read_desired(inputs: Inputs, composition: Composition) -> Desired:
         config,
         _beyond(config, mapping(defaults.config)),
         own,
-        Gates(inputs.operand_version, explicit),
+        Gates(facts.version, explicit),
         tuple(sorted(called, key=lambda extender: extender.name)),
         frozenset(profile.name for profile in composition.results),
-        inputs.spec,
+        composition.inputs.spec,
     )
 
 

@@ -8,7 +8,6 @@ from typing import Final
 from ....base import names
 from ....base.findings import ERROR, WARNING, Finding, Problem, Severity
 from ...effective.control_plane.compose import Composition
-from ...effective.control_plane.inputs import Inputs
 from ...language.versions import Version
 from .desired import read_desired
 from .provider_format import ProviderFinding, ProviderFormat, ProviderOutput
@@ -20,7 +19,6 @@ _OF_THE_OPERATOR: Final = names.OVERRIDES_UPGRADEABLE
 def provider_output(
     provider: ProviderFormat,
     release: Version | None,
-    inputs: Inputs,
     composition: Composition,
     beside: Iterable[str] = (),
 ) -> ProviderOutput:
@@ -31,7 +29,7 @@ def provider_output(
     findings = [*_composed(composition), *_beside(beside, provider)]
     if composition.blocking:
         return ProviderOutput((), tuple(findings))
-    output = provider.write(read_desired(inputs, composition), release)
+    output = provider.write(read_desired(composition), release)
     return ProviderOutput(output.files, (*findings, *output.findings))
 
 

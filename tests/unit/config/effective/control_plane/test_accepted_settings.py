@@ -19,16 +19,18 @@ from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import RecordedInputs
 from kube_scheduler_operator.config.language.versions import Version
 
+from .....control_plane_inputs import inputs_of, inputs_with
+
 GATES = {"status": {"featureGates": [{"version": "1.2.3", "enabled": []}]}}
-INPUTS = Inputs(KUBEADM, Version(1, 35, 4), {"spec": {}}, {})
-IN_CLUSTER = replace(
+INPUTS = inputs_of(KUBEADM, Version(1, 35, 4), {"spec": {}}, {})
+IN_CLUSTER = inputs_with(
     INPUTS,
     platform=replace(KUBEADM, cluster_config=True),
     feature_gate=GATES,
     infrastructure={"status": {"apiServerInternalURI": "https://api-int:6443"}},
 )
 
-ON_OPENSHIFT = replace(IN_CLUSTER, platform=OPENSHIFT)
+ON_OPENSHIFT = inputs_with(IN_CLUSTER, platform=OPENSHIFT)
 
 
 def effective(inputs: Inputs, accepted: AcceptedSettings) -> SettingsInEffect | None:
@@ -65,7 +67,7 @@ def test_the_tls_profile_of_the_cluster(
     custom: dict[str, Any], settings: AcceptedSettings, flag: str, note: str
 ) -> None:
     profile = {"type": "Custom", "custom": custom}
-    inputs = replace(IN_CLUSTER, apiserver={"spec": {"tlsSecurityProfile": profile}})
+    inputs = inputs_with(IN_CLUSTER, apiserver={"spec": {"tlsSecurityProfile": profile}})
     found = effective(inputs, settings)
     assert found is not None
     assert flag in found.composition.arguments
@@ -79,7 +81,7 @@ def test_the_tls_profile_of_the_cluster(
 
 def test_a_new_node_whose_scheduler_has_a_file_stops_no_edit() -> None:
     arguments = ("--config=/etc/own.yaml", "--permit-port-sharing=true")
-    inputs = replace(
+    inputs = inputs_with(
         ON_OPENSHIFT, stock_arguments=arguments, kubescheduler={"spec": {"logLevel": "Debug"}}
     )
     found = effective(inputs, accepted(observedConfig={"arguments": {"secure-port": ["10270"]}}))
@@ -93,10 +95,10 @@ def test_a_new_node_whose_scheduler_has_a_file_stops_no_edit() -> None:
 @pytest.mark.parametrize(
     "inputs",
     [
-        replace(ON_OPENSHIFT, stock_arguments=("--config=/etc/own.yaml",)),
-        replace(INPUTS, stock_arguments=("--permit-port=1",)),
-        replace(INPUTS, scheduler=None),
-        replace(IN_CLUSTER, infrastructure={"status": {}}),
+        inputs_with(ON_OPENSHIFT, stock_arguments=("--config=/etc/own.yaml",)),
+        inputs_with(INPUTS, stock_arguments=("--permit-port=1",)),
+        inputs_with(INPUTS, scheduler=None),
+        inputs_with(IN_CLUSTER, infrastructure={"status": {}}),
     ],
     ids=["file", "flag", "no Scheduler", "no API server"],
 )
@@ -105,7 +107,7 @@ def test_before_the_first_revision_these_stop_it(inputs: Inputs) -> None:
 
 
 def test_the_flags_of_the_adopted_scheduler_stay_while_a_field_has_an_error() -> None:
-    inputs = replace(
+    inputs = inputs_with(
         INPUTS,
         stock_arguments=("--tls-min-version=VersionTLS13", "--feature-gates=AllBeta=false"),
         kubescheduler={

@@ -15,11 +15,12 @@ from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
-    Inputs,
     compose,
 )
 from kube_scheduler_operator.config.language.command_line import CONFIG_PATH, probe_target
 from kube_scheduler_operator.config.language.versions import Version
+
+from .....control_plane_inputs import inputs_of
 
 COMMON = (
     '{"apiVersion":"kubescheduler.config.k8s.io/v1",'
@@ -51,12 +52,12 @@ def composition_of(
     **spec: Any,
 ) -> Composition:
     return compose(
-        Inputs(
+        inputs_of(
             platform=platform,
-            operand_version=Version(1, minor),
+            default_version=Version(1, minor),
             scheduler={"spec": scheduler or {}},
             kubescheduler={"spec": spec},
-            stock_image=stock_image,
+            stock=stock_image,
         )
     )
 
@@ -137,7 +138,7 @@ def test_an_unknown_log_level_blocks() -> None:
 
 
 def test_a_missing_scheduler_blocks_and_the_message_has_the_command() -> None:
-    composition = compose(Inputs(KUBEADM, Version(1, 35), None, {}))
+    composition = compose(inputs_of(KUBEADM, Version(1, 35), None, {}))
     assert composition.config is None
     assert composition.blocking
     (finding,) = composition.findings
@@ -326,9 +327,9 @@ def test_a_feature_gate_in_the_arguments_affects_validation() -> None:
 
 def observing(*stock: str, **spec: Any) -> Composition:
     return compose(
-        Inputs(
+        inputs_of(
             platform=KUBEADM,
-            operand_version=Version(1, 35),
+            default_version=Version(1, 35),
             scheduler={"spec": {}},
             kubescheduler={"spec": spec},
             stock_arguments=("kube-scheduler", *stock),
@@ -462,9 +463,9 @@ def test_invalid_settings_of_the_cluster_never_raise(
     profile: Any, gates: Any, infrastructure: Any, platform: Platform, minor: int
 ) -> None:
     def composed() -> Composition:
-        inputs = Inputs(
+        inputs = inputs_of(
             platform=platform,
-            operand_version=Version(1, minor),
+            default_version=Version(1, minor),
             scheduler={"spec": {"profileCustomizations": gates, "mastersSchedulable": profile}},
             kubescheduler={"spec": {"tlsSecurityProfile": profile, "featureGates": gates}},
             apiserver={"spec": {"tlsSecurityProfile": {"type": "Custom", "custom": profile}}},
@@ -481,7 +482,7 @@ def test_invalid_settings_of_the_cluster_never_raise(
 
 
 def test_the_serving_certificate_of_the_cluster_is_used() -> None:
-    inputs = Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
+    inputs = inputs_of(OPENSHIFT, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
     directory = "/etc/kubernetes/static-pod-certs/secrets/serving-cert"
     flags = list(compose(inputs).arguments)
     at = flags.index("-v=2")
@@ -494,5 +495,5 @@ def test_the_serving_certificate_of_the_cluster_is_used() -> None:
 
 
 def test_other_platforms_have_no_serving_certificate() -> None:
-    inputs = Inputs(KUBEADM, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
+    inputs = inputs_of(KUBEADM, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
     assert "--tls-cert-file" not in " ".join(compose(inputs).arguments)

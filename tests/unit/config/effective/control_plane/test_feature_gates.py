@@ -10,12 +10,12 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
-    Inputs,
-    Version,
     compose,
 )
 from kube_scheduler_operator.config.language.feature_gates import known_gates
+from kube_scheduler_operator.config.language.versions import Version
 
+from .....control_plane_inputs import inputs_of
 from .....expect import findings
 
 TLS = "--tls-"
@@ -35,9 +35,9 @@ def feature_gate(*entries: Any) -> dict[str, Any]:
 
 def cluster(gate: Any, *, version: str = "4.20.1", minor: int = 35, **more: Any) -> Composition:
     return compose(
-        Inputs(
+        inputs_of(
             platform=OPENSHIFT,
-            operand_version=Version(1, minor),
+            default_version=Version(1, minor),
             scheduler=more.pop("scheduler", {"spec": {}}),
             kubescheduler={"spec": more.pop("spec", {})},
             payload_version=version,
@@ -53,9 +53,9 @@ def plain(
     customizations = {"dynamicResourceAllocation": dynamic}
     observed = {"arguments": {"feature-gates": [adopted]}} if adopted else {}
     return compose(
-        Inputs(
+        inputs_of(
             platform=KUBEADM,
-            operand_version=Version(1, minor),
+            default_version=Version(1, minor),
             scheduler={"spec": {"profileCustomizations": customizations}},
             kubescheduler={"spec": {"featureGates": gates, "observedConfig": observed}},
             **more,

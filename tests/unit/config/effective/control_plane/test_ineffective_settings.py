@@ -9,7 +9,10 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.objects import mapping
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, Version, compose
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
+from kube_scheduler_operator.config.language.versions import Version
+
+from .....control_plane_inputs import inputs_of
 
 TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
 
@@ -26,16 +29,16 @@ TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
 def test_ineffective_settings_are_reported_on_plain_clusters_only(
     spec: dict[str, Any], reason: str | None, output: str
 ) -> None:
-    composition = compose(Inputs(KUBEADM, Version(1, 35), {"spec": spec}, {}))
+    composition = compose(inputs_of(KUBEADM, Version(1, 35), {"spec": spec}, {}))
     expected = [(names.INEFFECTIVE_SETTINGS, reason, False)] if reason else []
     assert [(f.condition, f.reason, f.blocking) for f in composition.findings] == expected
     for finding in composition.findings:
         assert finding.path.removeprefix("spec.") in spec
         assert output in finding.message
-    assert composition.arguments == compose(Inputs(KUBEADM, Version(1, 35), {}, {})).arguments
+    assert composition.arguments == compose(inputs_of(KUBEADM, Version(1, 35), {}, {})).arguments
 
     gate = {"status": {"featureGates": [{"version": "4.20.1"}]}}
-    elsewhere = Inputs(OPENSHIFT, Version(1, 35), {"spec": spec}, {}, feature_gate=gate)
+    elsewhere = inputs_of(OPENSHIFT, Version(1, 35), {"spec": spec}, {}, feature_gate=gate)
     assert compose(elsewhere).findings == ()
 
 
@@ -45,7 +48,7 @@ def test_an_unknown_api_server_url_blocks() -> None:
     def with_url(url: Any) -> Any:
         infrastructure = {"status": {"apiServerInternalURI": url}}
         return compose(
-            Inputs(
+            inputs_of(
                 OPENSHIFT,
                 Version(1, 35),
                 {"spec": {}},

@@ -9,10 +9,11 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
-from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.config.effective.control_plane.observe import observe
 from kube_scheduler_operator.config.language.command_line import CONFIG_PATH
 from kube_scheduler_operator.config.language.versions import Version
+
+from .....control_plane_inputs import inputs_of
 
 STOCK = (
     "kube-scheduler",
@@ -29,7 +30,7 @@ def observed_from(
 ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
     kubescheduler = {"spec": {"observedConfig": previous}}
     return observe(
-        Inputs(platform, Version(1, 35), {"spec": {}}, kubescheduler, stock_arguments=stock)
+        inputs_of(platform, Version(1, 35), {"spec": {}}, kubescheduler, stock_arguments=stock)
     )
 
 

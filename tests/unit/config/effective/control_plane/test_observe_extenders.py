@@ -9,12 +9,12 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
-    Inputs,
     compose,
 )
 from kube_scheduler_operator.config.language.versions import Version
 
 from ..... import builders
+from .....control_plane_inputs import inputs_of, inputs_with
 from .....expect import findings
 
 ENTRY = {"urlPrefix": "http://mine", "filterVerb": "f", "ignorable": True, "httpTimeout": "1s"}
@@ -28,13 +28,13 @@ def extender(name: str, **fields: Any) -> dict[str, Any]:
 
 def composed(*objects: Any, served: bool = True, profiles: Any = (), **spec: Any) -> Composition:
     return compose(
-        Inputs(
+        inputs_of(
             platform=KUBEADM,
-            operand_version=Version(1, 35),
+            default_version=Version(1, 35),
             scheduler={"spec": {}},
             kubescheduler={"spec": spec},
-            scheduler_profiles=tuple(profiles),
-            scheduler_extenders=objects if served else None,
+            profiles=tuple(profiles),
+            extenders=objects if served else None,
         )
     )
 
@@ -120,12 +120,12 @@ def test_edits_of_observed_extenders_are_ignored() -> None:
 def test_without_a_scheduler_observed_extenders_stay() -> None:
     observed = composed(extender("a")).observed_config
     composition = compose(
-        Inputs(
+        inputs_of(
             platform=KUBEADM,
-            operand_version=Version(1, 35),
+            default_version=Version(1, 35),
             scheduler=None,
             kubescheduler={"spec": {"observedConfig": observed}},
-            scheduler_extenders=(extender("a", verbs={}),),
+            extenders=(extender("a", verbs={}),),
         )
     )
     assert composition.observed_config == observed
@@ -134,15 +134,13 @@ def test_without_a_scheduler_observed_extenders_stay() -> None:
 
 def test_planned_inputs_assume_that_agents_run() -> None:
     obj = {"metadata": {"name": "safe"}, "spec": {"agent": {"policies": [{"name": "foo"}]}}}
-    inputs = Inputs(
+    inputs = inputs_of(
         platform=KUBEADM,
-        operand_version=Version(1, 35),
+        default_version=Version(1, 35),
         scheduler={"spec": {}},
         kubescheduler={},
-        scheduler_extenders=(obj,),
+        extenders=(obj,),
     )
     assert called(compose(inputs)) == []
-    planned = compose(
-        Inputs(**{**{f: getattr(inputs, f) for f in inputs.__slots__}, "planned": True})
-    )
+    planned = compose(inputs_with(inputs, planned=True))
     assert called(planned) == ["http://127.0.0.1:5401/safe"]

@@ -12,12 +12,12 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
-    Inputs,
     compose,
 )
 from kube_scheduler_operator.config.language.versions import Version
 
 from .....builders import profile
+from .....control_plane_inputs import inputs_of
 from .....expect import findings
 
 ONLY_IMAGES = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}}
@@ -28,12 +28,12 @@ def composed(
     *profiles: Any, scheduler: Any = None, served: bool = True, **spec: Any
 ) -> Composition:
     return compose(
-        Inputs(
+        inputs_of(
             platform=KUBEADM,
-            operand_version=Version(1, 35),
+            default_version=Version(1, 35),
             scheduler={"spec": scheduler or {}},
             kubescheduler={"spec": spec},
-            scheduler_profiles=profiles if served else None,
+            profiles=profiles if served else None,
         )
     )
 

@@ -17,7 +17,6 @@ from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
-    Inputs,
     compose,
 )
 from kube_scheduler_operator.config.language.versions import Version
@@ -25,6 +24,7 @@ from kube_scheduler_operator.operator.controlplane.revision.credentials import g
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 from kube_scheduler_operator.operator.status.condition_union import DEGRADED_INERTIA
 
+from .....control_plane_inputs import inputs_of
 from ....deploy.overlays import DEPLOY
 
 VERSION = Version(1, 35)
@@ -41,11 +41,11 @@ def composed(desired: Any = None, /, overrides: Any = None, **more: Any) -> Comp
     spec = {} if overrides is None else {"unsupportedConfigOverrides": overrides}
     inputs: dict[str, Any] = {
         "platform": OPENSHIFT,
-        "operand_version": VERSION,
+        "default_version": VERSION,
         "scheduler": {"spec": desired or {}},
         "kubescheduler": {"spec": spec},
     }
-    return compose(Inputs(**{**inputs, **more}))
+    return compose(inputs_of(**{**inputs, **more}))
 
 
 def blocking(composition: Composition) -> list[str]:

@@ -11,12 +11,13 @@ from kube_scheduler_operator.base.cipher_suites import IANA
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
-    Inputs,
-    Version,
     compose,
 )
 from kube_scheduler_operator.config.effective.control_plane.tls_profiles import serving_info
 from kube_scheduler_operator.config.language.flags import CIPHER_SUITES, validate_flags
+from kube_scheduler_operator.config.language.versions import Version
+
+from .....control_plane_inputs import inputs_of
 
 MODERN = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
 INTERMEDIATE = [
@@ -72,9 +73,9 @@ def composed(
     setting = {} if profile is None else {"tlsSecurityProfile": profile}
     ours = platform is KUBEADM
     return compose(
-        Inputs(
+        inputs_of(
             platform=platform,
-            operand_version=Version(1, minor),
+            default_version=Version(1, minor),
             scheduler={"spec": {}},
             kubescheduler={"spec": {**spec, **(setting if ours else {})}},
             apiserver=None if ours else {"spec": setting},
@@ -100,7 +101,7 @@ def test_a_profile_equals_openshifts(profile: Any, version: str, suites: list[st
 
 
 def test_without_an_apiserver_it_is_intermediate() -> None:
-    inputs = Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {})
+    inputs = inputs_of(OPENSHIFT, Version(1, 35), {"spec": {}}, {})
     assert compose(inputs).observed_config == composed(None).observed_config
 
 

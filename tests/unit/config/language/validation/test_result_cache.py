@@ -15,7 +15,6 @@ from kube_scheduler_operator.base.go_values import without_nulls
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane import compose
-from kube_scheduler_operator.config.effective.control_plane.compose import Inputs
 from kube_scheduler_operator.config.effective.profiles import check as profile_check
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.merging.merge import Layers, merge_semantically
@@ -26,6 +25,8 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.language.warnings import configuration as warnings
 from kube_scheduler_operator.operator.controlplane import target_config_maps
 from kube_scheduler_operator.operator.profiles import status as profile_status
+
+from .....control_plane_inputs import inputs_of
 
 MODULES = (
     validate_profiles,
@@ -152,12 +153,12 @@ class Cluster:
 
     def composed(self) -> compose.Composition:
         return compose.compose(
-            Inputs(
+            inputs_of(
                 platform=KUBEADM,
-                operand_version=Version(1, self.minor, 1),
+                default_version=Version(1, self.minor, 1),
                 scheduler={"spec": {"profile": self.shared}},
                 kubescheduler={"spec": {"unsupportedConfigOverrides": self.overrides}},
-                scheduler_profiles=tuple(self.objects.values()),
+                profiles=tuple(self.objects.values()),
             )
         )
 

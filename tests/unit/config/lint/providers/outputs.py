@@ -7,12 +7,12 @@ from typing import Any
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
-from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.providers.output import provider_output
 from kube_scheduler_operator.config.lint.providers.provider_format import ProviderOutput
 from kube_scheduler_operator.config.lint.providers.table import find_provider
 
+from .....control_plane_inputs import inputs_of
 from .....expect import findings
 
 
@@ -26,17 +26,17 @@ def write(
     version: str = "1.35.4",
 ) -> ProviderOutput:
     """The output for `NAME[:VERSION]`, the control plane's objects and a Kubernetes version."""
-    inputs = Inputs(
+    inputs = inputs_of(
         platform=KUBEADM,
-        operand_version=Version.parse(version),
+        default_version=Version.parse(version),
         scheduler={"spec": dict(scheduler or {})},
         kubescheduler={"spec": dict(kubescheduler or {})},
-        scheduler_profiles=profiles,
-        scheduler_extenders=extenders,
+        profiles=profiles,
+        extenders=extenders,
         planned=True,
     )
     provider, release = find_provider(word)
-    return provider_output(provider, release, inputs, compose(inputs))
+    return provider_output(provider, release, compose(inputs))
 
 
 def reported(output: ProviderOutput) -> list[tuple[str, str, str]]:
