@@ -363,8 +363,8 @@ def _content(
     scheduler: EffectiveSecondary, objects: InputObjects, facts: Facts, config_map: Object
 ) -> ParsedRevision:
     """Return the content of a SecondaryScheduler; `config_map` has the one that runs."""
-    _refuse_invalid(scheduler.profiles.results, objects.profiles)
-    _refuse_invalid(scheduler.extenders.chosen.results, objects.extenders)
+    _refuse_invalid(scheduler.profiles, objects.profiles)
+    _refuse_invalid(scheduler.extenders, objects.extenders)
     for finding in scheduler.all_findings:
         if finding.blocking:
             raise CommandError(f"no revision would be rolled out: {finding.text}; {_ALL}")

@@ -169,11 +169,11 @@ def run(args: argparse.Namespace) -> int:
     }
     profile_results = [
         *composition.results,
-        *(result for scheduler in secondaries for result in scheduler.profiles.results),
+        *(result for scheduler in secondaries for result in scheduler.profiles),
     ]
     extender_results = [
         *composition.extenders,
-        *(result for scheduler in secondaries for result in scheduler.extenders.chosen.results),
+        *(result for scheduler in secondaries for result in scheduler.extenders),
     ]
     attached = (*profiles.values(), *extenders.values())
     names_others = all(obj["spec"].get("scheduler") for obj in attached)

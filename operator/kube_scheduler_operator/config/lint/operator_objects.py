@@ -85,10 +85,10 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
             [item.value for item in documents.profiles.values()],
             [item.value for item in documents.extenders.values()],
         )
-        results = of_unknown_scheduler(scheduler, alone, facts, options.target)
-        for extender in results.extenders:
+        profiles, extenders = of_unknown_scheduler(scheduler, alone, facts, options.target)
+        for extender in extenders:
             checked.problems += problems_of(extender, documents.extenders)
-        for profile in results.profiles:
+        for profile in profiles:
             checked.problems += problems_of(profile, documents.profiles)
     return checked
 
@@ -202,9 +202,9 @@ def _add_control_plane(
 def _add_secondaries(composed: Effective, documents: _Documents, checked: Checked) -> None:
     for name, item in documents.secondaries.items():
         scheduler = composed.secondaries.of(name)
-        for profile in scheduler.profiles.results:
+        for profile in scheduler.profiles:
             checked.problems += problems_of(profile, documents.profiles)
-        for extender in scheduler.extenders.chosen.results:
+        for extender in scheduler.extenders:
             checked.problems += problems_of(extender, documents.extenders)
         checked.problems += [
             (_document_of(finding, item, documents), _problem(finding))

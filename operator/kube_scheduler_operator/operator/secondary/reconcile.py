@@ -142,8 +142,8 @@ def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecond
     return _Planned(
         made.name,
         planned,
-        attribute_profiles(made.profiles.results, refusal, refusal.config if refusal else {}),
-        attribute_extenders(made.extenders.chosen.results, refusal),
+        attribute_profiles(made.profiles, refusal, refusal.config if refusal else {}),
+        attribute_extenders(made.extenders, refusal),
         _agent_health(snapshot, desired),
         frozenset(serving) if claim is not None and not _is_available(obj) else frozenset(),
     )

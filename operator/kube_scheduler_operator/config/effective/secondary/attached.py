@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base import names
@@ -69,15 +69,6 @@ def attach_profiles(
     return AttachedProfiles((front, *others, *further), results)
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedExtenders:
-    chosen: ExtenderResults = field(default_factory=ExtenderResults)
-    findings: tuple[Finding, ...] = ()  # errors that block the SecondaryScheduler
-
-
-NO_EXTENDERS: Final = AttachedExtenders()
-
-
 def attach_extenders(
     request: SchedulerRequest,
     obj: Object,
@@ -87,16 +78,18 @@ def attach_extenders(
     profiles: int,
     planned: bool = False,
     images: AllowedImages = EVERY_IMAGE,
-) -> AttachedExtenders:
+) -> tuple[ExtenderResults, tuple[Finding, ...]]:
     """Validate the SchedulerExtenders of a SecondaryScheduler, whose status shows what it runs.
 
     `objects` has all whose spec names it or named it; None if the API does not serve the kind.
     `planned` assumes that agents run, for offline checks; agents may have any of `images`.
+
+    Returns:
+        (results, errors that block the SecondaryScheduler).
     """
     if objects is None:
         running = mapping(obj.get("status")).get(EXTENDERS) or ()
-        findings = _not_served("SchedulerExtender", "calls extenders", running)
-        return AttachedExtenders(findings=findings)
+        return ExtenderResults(), _not_served("SchedulerExtender", "calls extenders", running)
     chosen = validate_extenders(
         request.name,
         objects,
@@ -110,25 +103,19 @@ def attach_extenders(
         planned=planned,
         images=images,
     )
-    return AttachedExtenders(chosen)
-
-
-def with_extenders(request: SchedulerRequest, attached: AttachedExtenders) -> SchedulerRequest:
-    """Add the entries and agents of its SchedulerExtenders to a request."""
-    called, agents = asked_for(attached)
-    return replace(request, called=tuple(called), agents=tuple(agents))
+    return chosen, ()
 
 
 def asked_for(
-    attached: AttachedExtenders,
+    extenders: ExtenderResults,
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return (entries of the configuration, agents that run as sidecars), as plain data."""
     agents: list[Mapping[str, Any]] = [
         {"name": result.name, "spec": normalized_json(result.agent), "port": result.port}
-        for result in attached.chosen.all
+        for result in extenders.all
         if result.agent is not None and result.entry is not None
     ]
-    return [normalized_json(entry) for entry in attached.chosen.entries], agents
+    return [normalized_json(entry) for entry in extenders.entries], agents
 
 
 def _ports(request: SchedulerRequest) -> Iterator[int]:

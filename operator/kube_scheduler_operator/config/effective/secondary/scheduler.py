@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from ....base import names
 from ....base.findings import Finding
@@ -31,15 +31,7 @@ from ..extenders.validate import ExtenderResult, OwnExtenders, validate_extender
 from ..facts import Facts, is_stock_image
 from ..objects import Objects
 from ..profiles.validate import ProfileResult, validate_profiles
-from .attached import (
-    NO_EXTENDERS,
-    AttachedExtenders,
-    AttachedProfiles,
-    asked_for,
-    attach_extenders,
-    attach_profiles,
-    with_extenders,
-)
+from .attached import asked_for, attach_extenders, attach_profiles
 from .compose import SecondaryComposition, compose
 from .confinement import refused_settings
 from .request import SchedulerRequest, read
@@ -58,8 +50,9 @@ class EffectiveSecondary:
     version: Version  # of its kube-scheduler
     target: Target
     composition: SecondaryComposition
-    profiles: AttachedProfiles = field(default_factory=AttachedProfiles)
-    extenders: AttachedExtenders = NO_EXTENDERS
+    # the results for the objects whose spec names it
+    profiles: tuple[ProfileResult, ...] = ()
+    extenders: tuple[ExtenderResult, ...] = ()
     findings: tuple[Finding, ...] = ()  # errors and warnings besides those of the composition
     unreadable: bool = False  # whether its spec is beyond the limits
     key: str = ""  # what its composition depends on, as text
@@ -165,7 +158,7 @@ def effective_secondary(
     request = read(readable)
     version = facts.version_of(request.image or facts.image or "")
     target = target_of(request, facts, version)
-    extenders = attach_extenders(
+    extenders, refused = attach_extenders(
         request,
         obj,
         attached.extenders,
@@ -174,9 +167,10 @@ def effective_secondary(
         planned=facts.planned,
         images=facts.permissions.agent_images,
     )
-    request = with_extenders(request, extenders)
+    called, agents = asked_for(extenders)
+    request = replace(request, called=called, agents=agents)
     profiles = attach_profiles(request, obj, attached.profiles, target, served)
-    key = _key(readable, profiles.profiles, extenders)
+    key = canonical_json([_bare(readable), list(profiles.profiles), called, agents])
     request, composition = composed(key, facts.platform, version, target.stock)
     composition = _with_findings(composition, _image_findings(request, facts, target))
     if profiles.results and composition.findings:
@@ -187,7 +181,7 @@ def effective_secondary(
         *_conflicts(composition, served),
         *profiles.findings,
         *beyond,
-        *extenders.findings,
+        *refused,
         *_settings(request, composition, facts),
         *_skew(version, facts, target),
     )
@@ -197,20 +191,19 @@ def effective_secondary(
         version=version,
         target=target,
         composition=composition,
-        profiles=profiles,
-        extenders=extenders,
+        profiles=profiles.results,
+        extenders=extenders.results,
         findings=findings,
         unreadable=bool(beyond),
         key=key,
     )
 
 
-def _key(obj: Object, profiles: Sequence[Mapping[str, Any]], extenders: AttachedExtenders) -> str:
-    """Return what a composition depends on, as text."""
+def _bare(obj: Object) -> Object:
+    """Return the part of an object on which its composition depends."""
     metadata = obj["metadata"]
     identity = {"name": metadata["name"], "uid": metadata.get("uid")}
-    bare = {"metadata": identity, "spec": obj.get("spec")}
-    return canonical_json([bare, list(profiles), *asked_for(extenders)])
+    return {"metadata": identity, "spec": obj.get("spec")}
 
 
 @lru_cache(maxsize=1024)
@@ -356,15 +349,9 @@ def _skew(version: Version, facts: Facts, target: Target) -> Iterator[Finding]:
         yield Finding(names.WARNINGS, "VersionSkew", "spec.image", problem, blocking=False)
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedResults:
-    profiles: tuple[ProfileResult, ...] = ()
-    extenders: tuple[ExtenderResult, ...] = ()
-
-
 def of_unknown_scheduler(
     scheduler: str, attached: Attached, facts: Facts, target: Target
-) -> AttachedResults:
+) -> tuple[tuple[ProfileResult, ...], tuple[ExtenderResult, ...]]:
     """Return the results for the objects of a SecondaryScheduler that is not known, each by itself.
 
     The cluster may have it, with a first profile and extenders of its own.
@@ -378,4 +365,4 @@ def of_unknown_scheduler(
         images=facts.permissions.agent_images,
     )
     _, results = validate_profiles(scheduler, attached.profiles or (), {}, target)
-    return AttachedResults(results, chosen.results)
+    return results, chosen.results
