@@ -72,7 +72,13 @@ class DecodingRun:
         """Report a value that has the right type."""
         return self.report(Problem(INVALID_VALUE, path, message))
 
-    def wrong_type(self, path: Path, value: Any, expected: str) -> Absent:  # noqa: ARG002 - for subclasses
+    def wrong_type(
+        self,
+        path: Path,
+        value: Any,  # noqa: ARG002 - for subclasses
+        expected: str,
+        fix: str = "",  # noqa: ARG002 - for subclasses
+    ) -> Absent:
         return self.report(Problem(INVALID_TYPE, path, f"this must be {expected}"))
 
     def missing(self, path: Path) -> Absent:

@@ -115,7 +115,7 @@ class _GoStruct(Record):
         )
 
     def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
-        return _refused(value, path, run, "an object", object_fix(value, self.struct))
+        return run.wrong_type(path, value, "an object", object_fix(value, self.struct))
 
 
 class _GoList(ListOf):
@@ -126,12 +126,7 @@ class _GoList(ListOf):
         super().__init__(_decoder(kind.item, minor), null=partial(zero, kind.item))
 
     def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
-        return _refused(value, path, run, "a list", list_fix(value, self._kind))
-
-
-def _refused(value: Any, path: Path, run: DecodingRun, expected: str, fix: str) -> Absent:
-    assert isinstance(run, _GoRun)  # noqa: S101 - the types of this module
-    return run.wrong_type(path, value, expected, fix)
+        return run.wrong_type(path, value, "a list", list_fix(value, self._kind))
 
 
 @cache
