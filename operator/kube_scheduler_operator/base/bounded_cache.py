@@ -87,9 +87,11 @@ def cached_by_content(
     """
 
     def decorate(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+        original: Callable[..., Value] = function
+
         @lru_cache(maxsize=most)
         def cached(call: _Call) -> Value:
-            return function(*call.arguments, **call.options)
+            return original(*call.arguments, **call.options)
 
         @wraps(function)
         def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Value:

@@ -182,7 +182,6 @@ class Remembered:
         )
 
     def data(self) -> dict[str, str]:
-        """Return the data of the ConfigMap."""
         texts = {
             "platform": self.platform,
             "provider": self.provider,

@@ -120,7 +120,6 @@ def quoted(cursor: Cursor, quote: str) -> str:
 
 
 def _escaped(cursor: Cursor, character: str) -> str:
-    """Consume an escape sequence."""
     start = cursor.at
     cursor.at += 2
     if character in _ESCAPES:

@@ -93,7 +93,6 @@ class Scanner:
         return self._tokens[0]
 
     def next(self) -> Token:
-        """Consume the next token."""
         token = self.peek()
         self._tokens.popleft()
         self._taken += 1

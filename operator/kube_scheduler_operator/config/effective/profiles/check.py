@@ -56,11 +56,11 @@ class ProfileCheck:
 class Surroundings:
     """The rest of a configuration in which a profile is validated; equal if its content is."""
 
-    content: str  # all of it as text
+    content: str  # of the profile and the overrides, as text
     # the first profile, whose queue the others share; None if this is the first
     beside: Mapping[str, Any] | None = field(compare=False)
     over: Mapping[str, Any] = field(compare=False)  # the overrides, merged over all profiles
-    target: Target = field(compare=False)
+    target: Target
 
     @classmethod
     def of(
@@ -70,9 +70,8 @@ class Surroundings:
         over = {key: over[key] for key in ("profiles", "extenders") if key in over}
         if beside is not None and not over:
             beside = _neighbour(beside, target)
-        gates = target.gates
-        facts = [beside, over, str(gates.version), sorted(gates.explicit.items()), target.stock]
-        return cls(json.dumps(facts, sort_keys=True, default=str), beside, over, target)
+        text = json.dumps([beside, over], sort_keys=True, default=str)
+        return cls(text, beside, over, target)
 
     def with_beside(self, profile: Mapping[str, Any] | None) -> Surroundings:
         return Surroundings.of(profile, self.over, self.target)

@@ -43,8 +43,6 @@ _EMPTY: Final = PluginSet()
 
 @dataclass(frozen=True, slots=True)
 class EffectivePlugins:
-    """The effective plugins of one profile."""
-
     points: Mapping[str, tuple[PluginEntry, ...]]  # extension point -> plugins, in order
     duplicates: tuple[tuple[str, str], ...]  # (point, name) that kube-scheduler rejects
     # extension point -> weights, also of disabled plugins, in the order in which kube-scheduler

@@ -20,8 +20,6 @@ NEWEST: Final = Version(1, 37)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plugin:
-    """An in-tree plugin."""
-
     points: tuple[str, ...]  # extension points that it implements
     since: int = 0  # minor of 1.x that added it; 0: before the oldest recorded version
     until: int | None = None  # last minor that includes it; None: not removed

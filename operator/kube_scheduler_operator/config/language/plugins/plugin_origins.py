@@ -43,8 +43,6 @@ class PluginRow:
 
 @dataclass(frozen=True, slots=True)
 class ProfileTable:
-    """The effective plugins of one profile."""
-
     scheduler_name: str
     points: Mapping[str, tuple[PluginRow, ...]]  # extension point -> plugins, in order
     # extension point -> default plugins that do not run there, with their default weight and the
