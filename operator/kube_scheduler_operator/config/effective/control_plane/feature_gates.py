@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ....base import names
 from ....base.findings import Finding, did_you_mean, format_path, listing
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ...language.command_line import parse
 from ...language.feature_gates import FLAG, has_gate, known_gates, parse_gates
 from .inputs import Inputs
@@ -65,8 +65,8 @@ def _understood(inputs: Inputs, values: Sequence[str]) -> list[str]:
     version = inputs.facts.version
     if not inputs.facts.is_stock or known_gates(version.minor) is None:
         return list(values)
-    entries = [entry for value in values for entry in value.split(",")]
-    kept = [entry for entry in entries if has_gate(version, _name(entry)) is not False]
+    gates = [entry for value in values for entry in value.split(",")]
+    kept = [entry for entry in gates if has_gate(version, _name(entry)) is not False]
     return [",".join(kept)] if kept else []
 
 
@@ -99,13 +99,13 @@ def _of_cluster(inputs: Inputs) -> Chosen:
 def _of_payload(inputs: Inputs) -> Chosen:
     """Return all gates of the payload's version; the current ones if FeatureGate lacks it."""
     version = inputs.facts.payload_version
-    entries = [
+    releases = [
         mapping(entry)
-        for entry in _items(mapping(mapping(inputs.objects.feature_gate).get("status")).get(FIELD))
+        for entry in entries(mapping(mapping(inputs.objects.feature_gate).get("status")).get(FIELD))
     ]
-    matching = [entry for entry in entries if version and entry.get("version") == version]
-    if not matching and len(entries) == 1:
-        matching = entries
+    matching = [entry for entry in releases if version and entry.get("version") == version]
+    if not matching and len(releases) == 1:
+        matching = releases
     if matching:
         gates = dict.fromkeys(_gate_names(matching[0].get("enabled")), True)
         return gates | dict.fromkeys(_gate_names(matching[0].get("disabled")), False), []
@@ -113,7 +113,7 @@ def _of_payload(inputs: Inputs) -> Chosen:
         path, message = "FeatureGate/cluster", "it does not exist"
     else:
         path = f"FeatureGate/cluster status.{FIELD}"
-        existing = listing(str(entry.get("version")) for entry in entries)
+        existing = listing(str(entry.get("version")) for entry in releases)
         only = f", only for {existing}" if existing else ""
         message = f"it has no entry for version {version or '(unset)'}{only}"
     finding = Finding(
@@ -131,12 +131,8 @@ def _of_payload(inputs: Inputs) -> Chosen:
 
 
 def _gate_names(value: Any) -> list[str]:
-    names_of_items = [mapping(item).get("name") for item in _items(value)]
+    names_of_items = [mapping(item).get("name") for item in entries(value)]
     return [name for name in names_of_items if isinstance(name, str) and name]
-
-
-def _items(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
 
 
 def _not_recorded(inputs: Inputs, gates: Mapping[str, bool]) -> Finding:

@@ -27,6 +27,10 @@ ARGUMENTS: Final = "arguments"
 SERVING_INFO: Final = "servingInfo"
 SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "tls-min-version"}
 """Field of servingInfo -> its flag."""
+_SERVING_TYPES: Final = {
+    "cipherSuites": "a list of names",
+    "minTLSVersion": "a string such as VersionTLS12",
+}
 
 ELECTION_FLAGS: Final = {
     "leaseDuration": "leader-elect-lease-duration",
@@ -140,30 +144,17 @@ def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
     for key, item in value.items():
         if item is None:
             continue
-        if key in SERVING_FLAGS:
-            text, problem = (_cipher_suites if key == "cipherSuites" else _tls_version)(item)
-            if text:
-                flags[SERVING_FLAGS[key]] = [text]
-        else:
-            known = listing(SERVING_FLAGS)
-            problem = f"only {known} can be set here; set other flags in arguments"
+        texts = item if key == "cipherSuites" else [item]
+        problem = ""
+        if key not in SERVING_FLAGS:
+            problem = f"only {listing(SERVING_FLAGS)} can be set here; set other flags in arguments"
+        elif not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            problem = f"{key} must be {_SERVING_TYPES[key]}"
+        elif text := ",".join(texts):
+            flags[SERVING_FLAGS[key]] = [text]
         if problem:
             findings.append(_malformed((SERVING_INFO, key), problem))
     return flags, findings
-
-
-def _cipher_suites(item: Any) -> tuple[str, str]:
-    """Return (value of the flag, problem); either may be empty."""
-    if isinstance(item, list) and all(isinstance(name, str) for name in item):
-        return ",".join(item), ""
-    return "", "cipherSuites must be a list of names"
-
-
-def _tls_version(item: Any) -> tuple[str, str]:
-    """Return (value of the flag, problem); either may be empty."""
-    if isinstance(item, str):
-        return item, ""
-    return "", "minTLSVersion must be a string such as VersionTLS12"
 
 
 def set_keys(value: Any) -> list[str]:

@@ -32,13 +32,17 @@ def nothing_accepted() -> None:
 class EffectiveControlPlane:
     """What the control plane's scheduler would run."""
 
-    image: str  # an older one while settings are not valid for the newer one
     composition: Composition  # of the settings in effect
     settings: SettingsResult | None  # None without OperatorSettings
     # errors and warnings, with what is in effect instead of a setting with an error
     findings: tuple[Finding, ...]
     # errors in the settings as written, which block a revision unless accepted ones replace them
     errors: tuple[Finding, ...] = ()
+
+    @property
+    def image(self) -> str:
+        """kube-scheduler's; an older one while settings are not valid for the newer one."""
+        return self.composition.inputs.facts.image or ""
 
     @property
     def pods(self) -> RequestedPod:
@@ -58,20 +62,18 @@ def effective_control_plane(
     inputs = Inputs(objects, facts)
     composition = compose(inputs)
     settings = validate_settings(objects.settings, facts.platform, facts.pods)
-    image = facts.image or ""
     errors = composition.errors
     memory = accepted() if errors else None
     in_effect = None
     if memory is not None:
         in_effect = effective_settings(inputs, errors, memory)
-        if in_effect is None and memory.image not in ("", image):
+        if in_effect is None and memory.image not in ("", facts.image):
             # Settings in effect are not valid for another kube-scheduler: it waits for its authors.
             in_effect = _with_accepted_image(objects, facts, errors, memory)
-            image = memory.image if in_effect is not None else image
     if in_effect is None:
-        return EffectiveControlPlane(image, composition, settings, composition.findings, errors)
+        return EffectiveControlPlane(composition, settings, composition.findings, errors)
     findings = _findings(composition, in_effect)
-    return EffectiveControlPlane(image, in_effect.composition, settings, findings, errors)
+    return EffectiveControlPlane(in_effect.composition, settings, findings, errors)
 
 
 def _findings(wanted: Composition, in_effect: SettingsInEffect) -> tuple[Finding, ...]:
