@@ -45,27 +45,11 @@ ELECTION_FIELDS: Final[Mapping[str, str]] = {
 """Flag -> the field of leaderElection; a flag that is set counts (ApplyLeaderElectionTo)."""
 
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
-_ECDHE_GCM: Final = ("AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256")
 CIPHER_SUITES: Final = frozenset({
-    *("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"),
-    *(f"TLS_ECDHE_ECDSA_WITH_{name}" for name in _ECDHE_GCM),
-    *(f"TLS_ECDHE_RSA_WITH_{name}" for name in _ECDHE_GCM),
-    *(
-        f"TLS_ECDHE_{key}_WITH_{name}"
-        for key in ("ECDSA", "RSA")
-        for name in (
-            "AES_128_CBC_SHA", "AES_128_CBC_SHA256", "AES_256_CBC_SHA", "RC4_128_SHA",
-            "CHACHA20_POLY1305",
-        )
-    ),
-    *(
-        f"TLS_RSA_WITH_{name}"
-        for name in (
-            "3DES_EDE_CBC_SHA", "AES_128_CBC_SHA", "AES_128_CBC_SHA256", "AES_128_GCM_SHA256",
-            "AES_256_CBC_SHA", "AES_256_GCM_SHA384", "RC4_128_SHA",
-        )
-    ),
-    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+    *IANA.values(),
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+    "TLS_RSA_WITH_RC4_128_SHA",
 })  # fmt: skip
 """The suites of Go's crypto/tls, including insecure ones and two old names of Kubernetes."""
 
