@@ -29,13 +29,13 @@ from kube_scheduler_operator.config.language.schema import (
     KIND,
     POINTS,
     POINTS_SINCE,
+    TIMINGS,
     Map,
     Struct,
     Type,
     args_struct,
 )
 from kube_scheduler_operator.config.language.schema import List as ListType
-from kube_scheduler_operator.config.language.validation.configuration import TIMINGS
 from kube_scheduler_operator.config.language.validation.profiles import decoded_profile
 
 _FIT: Final = "NodeResourcesFit"

@@ -17,6 +17,7 @@ from ...base.go_values import without_nulls
 from ...base.objects import Object, mapping
 from ..language.feature_gates import FLAG as FEATURE_GATES
 from ..language.feature_gates import parse_gates
+from ..language.flags import ELECTION_FLAGS
 from ..language.schema import DEFAULT_SCHEDULER
 from .attachment import (
     CONTROL_PLANE,
@@ -28,7 +29,7 @@ from .attachment import (
     scheduler_of,
 )
 from .control_plane.base_configuration import Base
-from .control_plane.overrides import ARGUMENTS, ELECTION_FLAGS, ROOT, SERVING_FLAGS
+from .control_plane.overrides import ARGUMENTS, ROOT, SERVING_FLAGS
 from .control_plane.scheduler import EffectiveControlPlane
 from .facts import Facts
 from .objects import Objects

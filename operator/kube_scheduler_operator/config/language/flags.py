@@ -15,6 +15,7 @@ from ...base.findings import WARNING, Problem, did_you_mean, listing
 from ...base.go_values import boolean, duration_text, integer, nanoseconds, seconds
 from .feature_gates import has_gate, known_gates, parse_gates
 from .literal_fixes import duration_fix, type_fix
+from .schema import TIMINGS
 from .versions import Version
 
 INVALID_ARGUMENT: Final = "InvalidArgument"
@@ -43,6 +44,9 @@ ELECTION_FIELDS: Final[Mapping[str, str]] = {
     "leader-elect-resource-namespace": "resourceNamespace",
 }
 """Flag -> the field of leaderElection; a flag that is set counts (ApplyLeaderElectionTo)."""
+ELECTION_FLAGS: Final = {field: flag for flag, field in ELECTION_FIELDS.items() if field in TIMINGS}
+"""Timing of leaderElection -> its flag, which takes precedence."""
+_TIMINGS: Final = {flag: TIMINGS[field] for field, flag in ELECTION_FLAGS.items()}
 
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 CIPHER_SUITES: Final = frozenset({
@@ -85,13 +89,6 @@ _DURATIONS: Final = (
     "leader-elect-renew-deadline", "leader-elect-retry-period", "log-flush-frequency",
     "pod-max-in-unschedulable-pods-duration",
 )  # fmt: skip
-
-_TIMINGS: Final[Mapping[str, str]] = {
-    "leader-elect-lease-duration": "15s",
-    "leader-elect-renew-deadline": "10s",
-    "leader-elect-retry-period": "2s",
-}
-"""The flags of leader election's timings and their defaults."""
 
 ON_RECORD: Final = (34, 35, 36, 37)
 """The minors all of whose flags are recorded; others may have a few more or fewer."""

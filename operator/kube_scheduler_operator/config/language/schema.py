@@ -128,6 +128,9 @@ CONFIGURATION: Final = _struct({
    "enableContentionProfiling percentageOfNodesToScore podInitialBackoffSeconds "
    "podMaxBackoffSeconds")  # fmt: skip
 
+TIMINGS: Final = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
+"""The timings of leaderElection, with their defaults."""
+
 _REQUIREMENTS: Final = List(
     _struct({"key": STRING, "operator": STRING, "values": List(STRING)}, "key operator")
 )

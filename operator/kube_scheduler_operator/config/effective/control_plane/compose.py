@@ -18,6 +18,7 @@ from ....base.findings import Finding, Path, Problem, format_path
 from ....base.go_values import seconds
 from ....base.objects import mapping
 from ...language.command_line import Flags, render
+from ...language.flags import ELECTION_FLAGS
 from ...language.merging.merge import Layers, without_empty_values
 from ...language.merging.override_paths import override_path
 from ...language.schema import DEFAULT_SCHEDULER
@@ -35,7 +36,7 @@ from .observe_attached import (
     observe_extenders,
     observe_profiles,
 )
-from .overrides import ARGUMENTS, ELECTION_FLAGS, ROOT, SERVING_INFO, Overrides
+from .overrides import ARGUMENTS, ROOT, SERVING_INFO, Overrides
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,6 @@ _SERVING_TYPES: Final = {
     "minTLSVersion": "a string such as VersionTLS12",
 }
 
-ELECTION_FLAGS: Final = {
-    "leaseDuration": "leader-elect-lease-duration",
-    "renewDeadline": "leader-elect-renew-deadline",
-    "retryPeriod": "leader-elect-retry-period",
-}
-"""Field of leaderElection -> its flag, which takes precedence."""
-
 
 @dataclass(frozen=True, slots=True)
 class Overrides:

@@ -27,7 +27,7 @@ from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.feature_gates import Gates
 from ...language.flags import validate_flags, void_flags
 from ...language.merging.merge import without_empty_values
-from ...language.schema import API_VERSION, KIND
+from ...language.schema import API_VERSION, KIND, TIMINGS
 from ...language.validation.configuration import UNKNOWN_PLUGIN, Target, validate_config
 from ...language.versions import Version
 from ...language.warnings.configuration import filters_of_all_profiles, standalone_warnings
@@ -51,7 +51,6 @@ SETTINGS: Final = (
 )
 """The fields of KubeSchedulerConfiguration that `spec.config` may set."""
 
-_TIMINGS: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
 CONNECTION: Final = ("acceptContentTypes", "burst", "contentType", "qps")
 
 RESERVED: Final[Mapping[str, str]] = {
@@ -162,7 +161,7 @@ def _config(request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]) ->
         first = {**first, "schedulerName": first.get("schedulerName") or request.name}
     if "clientConnection" in settings:
         settings["clientConnection"] = _part(settings["clientConnection"], CONNECTION)
-    election = _part(settings.get("leaderElection") or {}, _TIMINGS)
+    election = _part(settings.get("leaderElection") or {}, tuple(TIMINGS))
     config: dict[str, Any] = without_nulls(
         {"apiVersion": API_VERSION, "kind": KIND, **settings, "profiles": [first, *others]}
     )

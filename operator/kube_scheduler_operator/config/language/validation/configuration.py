@@ -16,7 +16,7 @@ from ....base.go_values import duration_text, nanoseconds
 from ..decode import INVALID, decode_problems, decoded
 from ..plugins.in_tree_plugins import on_record
 from ..plugins.target_scheduler import Target
-from ..schema import API_VERSION, ARGS, CONFIGURATION, KIND
+from ..schema import API_VERSION, ARGS, CONFIGURATION, KIND, TIMINGS
 from .extenders import validate_extenders
 from .known_plugins import UNKNOWN_PLUGIN
 from .profiles import (
@@ -31,8 +31,6 @@ __all__ = ["UNKNOWN_PLUGIN", "Target", "validate_config"]
 
 INVALID_LEADER_ELECTION: Final = "InvalidLeaderElection"
 
-TIMINGS: Final = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
-"""Timings of leader election, with their defaults."""
 _UNPRINTABLE: Final = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 _JITTER: Final = 1.2  # client-go requires renewDeadline > 1.2 * retryPeriod
 

@@ -20,16 +20,15 @@ PUBLIC_PATHS: Final = ("/healthz", "/livez", "/metrics", "/metrics/resources", "
 
 ALWAYS_ALLOWED: Final = "authorization-always-allow-paths"
 
-TRUSTING: Final[Mapping[str, str]] = {
-    "authentication-skip-lookup": "the cluster decides whom the scheduler trusts",
-    "client-ca-file": "the cluster decides whom the scheduler trusts",
-    "requestheader-allowed-names": "the cluster decides whom the scheduler trusts",
-    "requestheader-client-ca-file": "the cluster decides whom the scheduler trusts",
-    "requestheader-extra-headers-prefix": "the cluster decides whom the scheduler trusts",
-    "requestheader-group-headers": "the cluster decides whom the scheduler trusts",
-    "requestheader-uid-headers": "the cluster decides whom the scheduler trusts",
-    "requestheader-username-headers": "the cluster decides whom the scheduler trusts",
-}
+TRUSTING: Final[Mapping[str, str]] = dict.fromkeys(
+    (
+        "authentication-skip-lookup", "client-ca-file", "requestheader-allowed-names",
+        "requestheader-client-ca-file", "requestheader-extra-headers-prefix",
+        "requestheader-group-headers", "requestheader-uid-headers",
+        "requestheader-username-headers",
+    ),
+    "the cluster decides whom the scheduler trusts",
+)  # fmt: skip
 """Flag that objects must not set -> the reason."""
 
 KUBECONFIGS: Final = ("authentication-kubeconfig", "authorization-kubeconfig")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ....base.go_values import boolean
 from ....base.platform import Platform
-from ....config.effective.control_plane.overrides import ELECTION_FLAGS
+from ....config.language.flags import ELECTION_FLAGS
 from .inventory import NotKept
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
