@@ -1,20 +1,22 @@
-"""One agent: its configuration file and its container.
+"""One agent: its configuration file, its container, and what users may set for it.
 
-Both are the same for an agent on a control-plane node's network and for a sidecar of a
-SecondaryScheduler.
+File and container are the same for an agent on a control-plane node's network and for a sidecar of
+a SecondaryScheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base import names
+from ....base.findings import NOT_ALLOWED, Path, Problem, listing
+from ....base.images import AllowedImages
 from ....base.objects import mapping
 from ....base.templates import canonical_json
 from .agent_policies import policy_name
-from .entry import LOOPBACK, agent_verbs
+from .entry import LOOPBACK, agent_of, agent_verbs
 
 CONFIG_KEY: Final = "extender.json"
 CONFIG_DIRECTORY: Final = "/etc/kube-scheduler-operator/extender"
@@ -27,6 +29,14 @@ HEALTH_PORTS_AFTER: Final = 10000
 _REQUESTS: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96Mi"}}
 _RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}}
 """Three times its use for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
+
+POLICY_FILE: Final = "policyFile"
+"""The only argument of a policy that names a file."""
+
+_COMMON: Final = ("HTTP_PORT", "LOG_LEVEL", "TZ")
+_RUNTIME: Final = ("PYTHON", "LD_", "KUBERNETES_", "KUBE", "SSL", "GLIBC_", "MALLOC_", "OPENSSL")
+"""Prefixes of variables that choose the code of a process, its API server or whom it trusts."""
+_PLACES: Final = frozenset({"PATH", "HOME", "TMPDIR", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN"})
 
 CONFINEMENT: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -156,3 +166,57 @@ def volumes(agent: ManagedAgent, config_map: str, key: str) -> list[dict[str, An
         source = {"name": f"load-policy-{agent.load_policy}", "optional": True}
         made.append({"name": f"load-{agent.name}", "configMap": source})
     return made
+
+
+def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator[Problem]:
+    """Find the settings of an agent that are not permitted; paths are in the spec.
+
+    An agent runs under an account of the operator, on the network of control-plane nodes, so the
+    operator's settings restrict its image. Only the current spec is checked: a version that was
+    accepted before a setting changed stays in use.
+    """
+    agent = agent_of(spec)
+    if agent is None:
+        return
+    image = str(agent.get("image") or "")
+    if image:
+        yield from images.problems(("agent", "image"), image)
+    for index, entry in enumerate(agent.get("policies") or ()):
+        file = mapping(mapping(entry).get("arguments")).get(POLICY_FILE)
+        if file is not None and not image and not _is_mounted(str(file), agent):
+            path: Path = ("agent", "policies", index, "arguments", POLICY_FILE)
+            message = f'an agent does not have file "{file}"; remove this and set agent.loadPolicy'
+            yield Problem(NOT_ALLOWED, path, message)
+    known = _known_variables(agent)
+    for name in mapping(agent.get("env")):
+        path = ("agent", "env", str(name))
+        if image and not _is_of_the_runtime(str(name)):
+            continue  # only the image itself knows its variables
+        if image:
+            message = f'variable "{name}" is not a setting of a policy; remove it'
+            yield Problem(NOT_ALLOWED, path, message)
+        elif name not in known:
+            message = f'no policy of the agent reads variable "{name}"; use {listing(known)}'
+            yield Problem(NOT_ALLOWED, path, message)
+
+
+def _is_mounted(file: str, agent: Mapping[str, Any]) -> bool:
+    return bool(agent.get("loadPolicy")) and file == f"{LOAD_DIRECTORY}/{LOAD_KEY}"
+
+
+def _known_variables(agent: Mapping[str, Any]) -> tuple[str, ...]:
+    # Imported here, because only agents with variables need the policies.
+    from ....scheduling.policies.policy import UnknownPolicyError, policy_class
+
+    known = set(_COMMON)
+    for entry in agent.get("policies") or ():
+        try:
+            known.update(policy_class(policy_name(mapping(entry))).env)
+        except UnknownPolicyError:
+            continue  # reported elsewhere
+    return tuple(sorted(known))
+
+
+def _is_of_the_runtime(name: str) -> bool:
+    upper = name.upper()
+    return upper.startswith(_RUNTIME) or upper.endswith("_PROXY") or upper in _PLACES

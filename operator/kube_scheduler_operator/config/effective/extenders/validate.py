@@ -32,8 +32,8 @@ from ..attachment import (
     unattached,
     versions_for,
 )
+from .agent import refused_settings
 from .entry import TAKEN_PORTS, EntryCheck, agent_of, agent_url, check_entry
-from .permitted import refused_settings
 
 TAKEN: Final = "AlreadyTaken"
 CALLED_TWICE: Final = "CalledTwice"
