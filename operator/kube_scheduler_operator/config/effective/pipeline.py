@@ -13,12 +13,7 @@ from typing import Any
 from ...base import names
 from ...base.objects import Object, label, mapping
 from ..language.schema import DEFAULT_SCHEDULER
-from .control_plane.scheduler import (
-    Accepted,
-    EffectiveControlPlane,
-    effective_control_plane,
-    nothing_accepted,
-)
+from .control_plane.scheduler import Accepted, EffectiveControlPlane, effective_control_plane
 from .facts import Facts
 from .managed import managed_spec, moved_objects
 from .objects import Objects
@@ -35,7 +30,7 @@ class Effective:
     secondaries: EffectiveSecondaries
 
 
-def effective(objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted) -> Effective:
+def effective(objects: Objects, facts: Facts, accepted: Accepted | None = None) -> Effective:
     """Compose the objects; never raise, whatever users wrote.
 
     `accepted` are the settings that were accepted last, in the place of those with an error.
@@ -50,7 +45,7 @@ def effective(objects: Objects, facts: Facts, accepted: Accepted = nothing_accep
 
 
 def effective_managed(
-    objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted
+    objects: Objects, facts: Facts, accepted: Accepted | None = None
 ) -> EffectiveControlPlane:
     """Compose Scheduler and KubeScheduler, without the objects attached to them."""
     return effective_control_plane(replace(objects, profiles=(), extenders=()), facts, accepted)

@@ -24,10 +24,6 @@ Accepted = Callable[[], AcceptedSettings | None]
 """The memory of what was accepted last; None: it is lost. It is read if a setting has an error."""
 
 
-def nothing_accepted() -> None:
-    """Remember nothing: an error in a setting blocks the whole configuration."""
-
-
 @dataclass(frozen=True, slots=True)
 class EffectiveControlPlane:
     """What the control plane's scheduler would run."""
@@ -56,14 +52,17 @@ class EffectiveControlPlane:
 
 
 def effective_control_plane(
-    objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted
+    objects: Objects, facts: Facts, accepted: Accepted | None = None
 ) -> EffectiveControlPlane:
-    """Compose the objects; never raise, whatever users wrote."""
+    """Compose the objects; never raise, whatever users wrote.
+
+    Without `accepted`, an error in a setting blocks the whole configuration.
+    """
     inputs = Inputs(objects, facts)
     composition = compose(inputs)
     settings = validate_settings(objects.settings, facts.platform, facts.pods)
     errors = composition.errors
-    memory = accepted() if errors else None
+    memory = accepted() if errors and accepted is not None else None
     in_effect = None
     if memory is not None:
         in_effect = effective_settings(inputs, errors, memory)
