@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from ....base import names
 from ....base.findings import Finding
-from ....base.images import EVERY_IMAGE, AllowedImages
 from ....base.objects import Object, mapping
 from ....base.spec_limits import json_bytes
 from ...language.merging.merge import normalized_json
 from ...language.validation.configuration import Target
 from ..extenders.validate import ExtenderResults, OwnExtenders, validate_extenders
+from ..facts import Facts
 from ..profiles.validate import ProfileResult, validate_profiles
 from .compose import PORT
 from .request import SchedulerRequest
@@ -74,15 +74,13 @@ def attach_extenders(
     obj: Object,
     objects: Iterable[Object] | None,
     target: Target,
-    *,
+    facts: Facts,
     profiles: int,
-    planned: bool = False,
-    images: AllowedImages = EVERY_IMAGE,
 ) -> tuple[ExtenderResults, tuple[Finding, ...]]:
     """Validate the SchedulerExtenders of a SecondaryScheduler, whose status shows what it runs.
 
     `objects` has all whose spec names it or named it; None if the API does not serve the kind.
-    `planned` assumes that agents run, for offline checks; agents may have any of `images`.
+    `profiles` is the number of its profiles.
 
     Returns:
         (results, errors that block the SecondaryScheduler).
@@ -100,8 +98,8 @@ def attach_extenders(
         ),
         target,
         profiles=profiles,
-        planned=planned,
-        images=images,
+        planned=facts.planned,
+        images=facts.permissions.agent_images,
     )
     return chosen, ()
 

@@ -158,14 +158,9 @@ def effective_secondary(
     request = read(readable)
     version = facts.version_of(request.image or facts.image or "")
     target = target_of(request, facts, version)
+    profiles_in_all = max(len(request.profiles), 1) + len(attached.profiles or ())
     extenders, refused = attach_extenders(
-        request,
-        obj,
-        attached.extenders,
-        target,
-        profiles=max(len(request.profiles), 1) + len(attached.profiles or ()),
-        planned=facts.planned,
-        images=facts.permissions.agent_images,
+        request, obj, attached.extenders, target, facts, profiles_in_all
     )
     called, agents = asked_for(extenders)
     request = replace(request, called=called, agents=agents)
