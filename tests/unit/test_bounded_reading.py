@@ -38,6 +38,7 @@ ALLOWED: Final = {
     "cli/cluster/scheduler_contents.py": {"parse_content": CONTENT},
     "operator/controlplane/rollout/guards.py": {"_desired_pod": OWN},
     "operator/controlplane/target_config_maps.py": {"_static": PART},
+    "config/effective/profiles/check.py": {"_judge": OWN},
     "config/effective/secondary/scheduler.py": {"composed": OWN},
     "simulate/simulated_extenders.py": {"_simulated": OWN},
     "operator/extenders/agents.py": {"_rendered": OWN},

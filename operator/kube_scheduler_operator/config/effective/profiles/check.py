@@ -112,35 +112,23 @@ def check_profile(
     `first` is the default base; None for LowNodeUtilization. `surroundings` has the rest of the
     configuration, without a first profile if this is the first.
     """
-    texts = (_text(version.spec), "" if first is None else _text(first))
-    return _judge(_Case(version.scheduler_name, texts, surroundings, version.spec, first))
+    return _judge(version.scheduler_name, _text(version.spec), _text(first), surroundings)
 
 
 @cached_by_identity(512)
-def _text(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """The arguments of `check_profile`; equal if their content is."""
-
-    name: str
-    texts: tuple[str, str]  # of the spec and of the default base
-    surroundings: Surroundings
-    spec: Mapping[str, Any] = field(compare=False)
-    first: Mapping[str, Any] | None = field(compare=False)
+def _text(value: Mapping[str, Any] | None) -> str:
+    return json.dumps(value, default=str)
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _judge(case: _Case) -> ProfileCheck:
-    spec, name, surroundings = case.spec, case.name, case.surroundings
+def _judge(name: str, spec_text: str, first_text: str, surroundings: Surroundings) -> ProfileCheck:
+    spec, first = json.loads(spec_text), json.loads(first_text)
     over, target = surroundings.over, surroundings.target
     problems = list(_fields(spec))
     if problems:
         return ProfileCheck({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
-    base = {**_base(spec.get("base"), case.first), "schedulerName": name}
+    base = {**_base(spec.get("base"), first), "schedulerName": name}
     (profile,) = _merged([{"profiles": [base]}, {"profiles": [written]}])["profiles"]
     neighbour = surroundings.beside
     beside = [normalized_json(neighbour)] if neighbour is not None else []
