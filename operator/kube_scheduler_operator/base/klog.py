@@ -41,13 +41,11 @@ SEVERITIES: Final[Mapping[str, int]] = {
     "ERROR": logging.ERROR,
     "ALERT": logging.CRITICAL,
 }
-REDACTED: Final = "REDACTED"
 
 _TRACEBACK: Final = "    "
 """The indentation of a traceback, whose messages could otherwise forge lines of a log."""
 
 _KV_ATTRIBUTE: Final = "klog_kv"
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 # The lowest level of each library's logger. kopf.objects logs every event of every watched object
 # at INFO; aiohttp.access logs every scrape and probe.
@@ -159,32 +157,6 @@ def summarize_objects(record: logging.LogRecord) -> bool:
     if values:
         setattr(record, _KV_ATTRIBUTE, {key: _summary(value) for key, value in values.items()})
     return True
-
-
-def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy an API object, or a list of them, without the values of Secrets.
-
-    The keys of a Secret remain; the annotation in which kubectl stores its values is redacted too.
-    Secrets are recognized by `kind`; items of a SecretList need not have it.
-    """
-    kind = obj.get("kind")
-    redacted = dict(obj)
-    if isinstance(items := obj.get("items"), list):
-        of_kind = {"kind": "Secret"} if kind == "SecretList" else {}
-        redacted["items"] = [
-            redact({**of_kind, **item}) if isinstance(item, Mapping) else item for item in items
-        ]
-    if kind != "Secret":
-        return redacted
-    for field in ("data", "stringData"):
-        if isinstance(values := obj.get(field), Mapping):
-            redacted[field] = dict.fromkeys(values, REDACTED)
-    metadata = obj.get("metadata") or {}
-    annotations = dict(metadata.get("annotations") or {})
-    if _LAST_APPLIED in annotations:
-        annotations[_LAST_APPLIED] = REDACTED
-        redacted["metadata"] = {**metadata, "annotations": annotations}
-    return redacted
 
 
 def _summary(value: object) -> object:

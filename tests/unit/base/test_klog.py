@@ -222,37 +222,3 @@ def test_configuring_twice_does_not_double_lines(log: logging.Logger) -> None:
     stream = configured()
     log.info("once")
     assert len(stream.getvalue().splitlines()) == 1
-
-
-def test_redact_keeps_keys_and_drops_values() -> None:
-    secret = {
-        **SECRET,
-        "stringData": {"token": "hunter2"},
-        "metadata": {
-            "name": "s",
-            "annotations": {
-                "kubectl.kubernetes.io/last-applied-configuration": '{"data":"hunter2"}',
-                "other": "kept",
-            },
-        },
-    }
-    before = json.dumps(secret)
-    shown = klog.redact(secret)
-    assert shown["data"] == {"password": klog.REDACTED}
-    assert shown["stringData"] == {"token": klog.REDACTED}
-    assert shown["metadata"]["annotations"]["other"] == "kept"
-    assert "hunter2" not in json.dumps(shown)
-    assert json.dumps(secret) == before
-
-
-@pytest.mark.parametrize("kind", ["List", "SecretList"])
-def test_redact_reaches_into_lists(kind: str) -> None:
-    item = {**SECRET} if kind == "List" else {"data": SECRET["data"]}
-    shown = klog.redact({"kind": kind, "items": [item, {"kind": "ConfigMap", "data": {"a": "b"}}]})
-    assert shown["items"][0]["data"] == {"password": klog.REDACTED}
-    assert shown["items"][1]["data"] == {"a": "b"}
-
-
-def test_redact_leaves_other_kinds_alone() -> None:
-    config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"config.yaml": "x"}}
-    assert klog.redact(config_map) == config_map
