@@ -13,7 +13,7 @@ from ...base.spec_limits import TOO_LARGE
 from ...config.effective.secondary.compose import SecondaryComposition
 from ...config.effective.secondary.request import SchedulerRequest
 from ...config.effective.secondary.scheduler import EffectiveSecondary, composed
-from ...config.language.versions import Version
+from ...config.language.plugins.target_scheduler import Target
 from .content import SchedulerProgram, SecondaryContent, make_content
 
 
@@ -41,7 +41,7 @@ def desired_scheduler(
     composition = made.composition
     if composition.blocking:
         return DesiredScheduler(made.request, composition, None)
-    content = _content(made.key, platform, operand, made.version, made.target.stock)
+    content = _content(made.key, platform, operand, made.target)
     if content.size > CONFIG_MAP_BYTES:
         message = (
             f"its ConfigMap would have {content.size} bytes, and the limit is {CONFIG_MAP_BYTES}; "
@@ -55,15 +55,16 @@ def desired_scheduler(
 
 @lru_cache(maxsize=1024)
 def _content(
-    key: str, platform: Platform, operand: OperandDefaults, version: Version, stock: bool
+    key: str, platform: Platform, operand: OperandDefaults, target: Target
 ) -> SecondaryContent:
-    request, composition = composed(key, platform, version, stock)
+    request, composition = composed(key, platform, target)
     default = operand.pull_secrets if request.namespace == platform.target_namespace else ()
     program = SchedulerProgram(
         image=request.image or operand.image,
-        command=request.command or (("kube-scheduler",) if not stock else platform.operand_command),
-        version=version,
-        stock=stock,
+        command=request.command
+        or (platform.operand_command if target.stock else ("kube-scheduler",)),
+        version=target.gates.version,
+        stock=target.stock,
         pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
         agent_image=operand.agent_image,
     )

@@ -137,7 +137,8 @@ def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecond
         snapshot.assignment_way,
     )
     overlaps = overlap_findings(claim) if claim is not None else ()
-    planned, entry = plan(snapshot, obj, desired, made.version, (*made.findings, *overlaps), claim)
+    version = made.target.gates.version
+    planned, entry = plan(snapshot, obj, desired, version, (*made.findings, *overlaps), claim)
     refusal = _refusal(made.name, desired.content, entry)
     return _Planned(
         made.name,

@@ -7,7 +7,7 @@ in its own namespace, and the default schedulerName is the object's name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ....base import names
@@ -24,12 +24,10 @@ from ...language.command_line import (
     render,
 )
 from ...language.feature_gates import FLAG as FEATURE_GATES
-from ...language.feature_gates import Gates
 from ...language.flags import validate_flags, void_flags
 from ...language.merging.merge import without_empty_values
 from ...language.schema import API_VERSION, KIND, TIMINGS
 from ...language.validation.configuration import UNKNOWN_PLUGIN, Target, validate_config
-from ...language.versions import Version
 from ...language.warnings.configuration import filters_of_all_profiles, standalone_warnings
 from ...language.warnings.unsafe_flags import unsafe_flags
 from .request import SchedulerRequest
@@ -102,30 +100,25 @@ def scheduler_names(config: Mapping[str, Any]) -> tuple[str, ...]:
 def compose(
     request: SchedulerRequest,
     platform: Platform,
-    version: Version,
-    *,
-    stock: bool,
+    target: Target,
     profiles: Sequence[Mapping[str, Any]] = (),
 ) -> SecondaryComposition:
     """Compose and validate; never raise, whatever users wrote.
 
-    Without `stock`, the image may have other plugins, so unknown names are warnings. `profiles` has
+    An image that is not stock may have other plugins, so unknown names are warnings. `profiles` has
     all profiles in the order of the request; empty for the request's own.
     """
-    config = _config(request, profiles)
+    version, config = target.gates.version, _config(request, profiles)
     flags, findings = _flags(request)
     findings += _election(request, platform)
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.sentence)
-        for problem in (*validate_flags(flags, version, stock=stock), *unsafe_flags(flags))
+        for problem in (*validate_flags(flags, version, stock=target.stock), *unsafe_flags(flags))
     ]
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.sentence, blocking=False)
         for problem in void_flags(flags, "spec.config")
     ]
-    explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
-    gates = Gates(version, explicit)
-    target = Target(gates, stock=stock)
     problems = validate_config(config, target)
     findings += [_located(problem, request, blocking=True) for problem in problems]
     filters = None
@@ -138,11 +131,11 @@ def compose(
             if not _is_of_an_object(problem.path, request, profiles)
             and not _is_called(problem.path, request)
         ]
-    if not stock:
+    if not target.stock:
         known = {(problem.reason, problem.path) for problem in problems}
         findings += [
             _located(problem, request, blocking=False)
-            for problem in validate_config(config, Target(gates, stock=True))
+            for problem in validate_config(config, replace(target, stock=True))
             if problem.reason == UNKNOWN_PLUGIN and (problem.reason, problem.path) not in known
         ]
     return SecondaryComposition(

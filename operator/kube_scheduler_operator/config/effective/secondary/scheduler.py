@@ -23,7 +23,7 @@ from ....base.templates import canonical_json
 from ...language.feature_gates import Gates
 from ...language.validation.configuration import Target
 from ...language.validation.newer_versions import newer_version_findings
-from ...language.versions import Version, version_skew
+from ...language.versions import version_skew
 from ...language.warnings.configuration import filter_difference, shared_nodes_warning
 from ..attachment import SPEC, by_scheduler, path_from
 from ..attribution import relocated
@@ -47,8 +47,7 @@ class EffectiveSecondary:
 
     obj: Object  # without the fields that a spec beyond the limits hides
     request: SchedulerRequest  # with its SchedulerExtenders
-    version: Version  # of its kube-scheduler
-    target: Target
+    target: Target  # its kube-scheduler
     composition: SecondaryComposition
     # the results for the objects whose spec names it
     profiles: tuple[ProfileResult, ...] = ()
@@ -156,8 +155,7 @@ def effective_secondary(
     """Compose one SecondaryScheduler; `served` maps schedulerNames to their schedulers."""
     readable, beyond = _readable(obj)
     request = read(readable)
-    version = facts.version_of(request.image or facts.image or "")
-    target = target_of(request, facts, version)
+    target = target_of(request, facts)
     profiles_in_all = max(len(request.profiles), 1) + len(attached.profiles or ())
     extenders, refused = attach_extenders(
         request, obj, attached.extenders, target, facts, profiles_in_all
@@ -166,7 +164,7 @@ def effective_secondary(
     request = replace(request, called=called, agents=agents)
     profiles = attach_profiles(request, obj, attached.profiles, target, served)
     key = canonical_json([_bare(readable), list(profiles.profiles), called, agents])
-    request, composition = composed(key, facts.platform, version, target.stock)
+    request, composition = composed(key, facts.platform, target)
     composition = _with_findings(composition, _image_findings(request, facts, target))
     if profiles.results and composition.findings:
         at = relocated(composition.findings, composition.config.get("profiles"), profiles.results)
@@ -178,12 +176,11 @@ def effective_secondary(
         *beyond,
         *refused,
         *_settings(request, composition, facts),
-        *_skew(version, facts, target),
+        *_skew(facts, target),
     )
     return EffectiveSecondary(
         obj=readable,
         request=request,
-        version=version,
         target=target,
         composition=composition,
         profiles=profiles.results,
@@ -203,15 +200,16 @@ def _bare(obj: Object) -> Object:
 
 @lru_cache(maxsize=1024)
 def composed(
-    key: str, platform: Platform, version: Version, stock: bool
+    key: str, platform: Platform, target: Target
 ) -> tuple[SchedulerRequest, SecondaryComposition]:
     """Compose what a key describes; cached, because most reconciles have the same keys."""
     obj, profiles, called, agents = json.loads(key)
     request = replace(read(obj), called=called, agents=agents)
-    return request, compose(request, platform, version, stock=stock, profiles=profiles)
+    return request, compose(request, platform, target, profiles)
 
 
-def target_of(request: SchedulerRequest, facts: Facts, version: Version) -> Target:
+def target_of(request: SchedulerRequest, facts: Facts) -> Target:
+    version = facts.version_of(request.image or facts.image or "")
     explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
     return Target(Gates(version, explicit), stock=facts.stock and is_stock(request, facts.image))
 
@@ -335,11 +333,11 @@ def _settings(
         yield Finding(names.WARNINGS, problem.reason, where, problem.sentence, blocking=False)
 
 
-def _skew(version: Version, facts: Facts, target: Target) -> Iterator[Finding]:
+def _skew(facts: Facts, target: Target) -> Iterator[Finding]:
     """Warn about a version that the API server's version does not support."""
     if facts.server_version is None or not target.stock:
         return
-    problem = version_skew(version, facts.server_version)
+    problem = version_skew(target.gates.version, facts.server_version)
     if problem:
         yield Finding(names.WARNINGS, "VersionSkew", "spec.image", problem, blocking=False)
 

@@ -16,6 +16,8 @@ from kube_scheduler_operator.config.effective.secondary.compose import (
     compose,
 )
 from kube_scheduler_operator.config.effective.secondary.request import read
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.target_scheduler import Target
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 
@@ -23,6 +25,14 @@ from .....desired import desired_secondary
 from .....expect import findings
 
 V135 = Version(1, 35, 4)
+
+
+def composition_of(
+    obj: Any, platform: Platform, version: Version, *, stock: bool, profiles: Any = ()
+) -> SecondaryComposition:
+    request = read(obj)
+    gates = Gates(version, dict(request.feature_gates))
+    return compose(request, platform, Target(gates, stock), profiles)
 
 
 def composed(
@@ -35,7 +45,7 @@ def composed(
     **spec: Any,
 ) -> SecondaryComposition:
     obj = {"metadata": {"name": name}, "spec": {"namespace": platform.target_namespace, **spec}}
-    return compose(read(obj), platform, version, stock=stock, profiles=profiles)
+    return composition_of(obj, platform, version, stock=stock, profiles=profiles)
 
 
 def test_the_default_is_one_profile_with_the_objects_name_and_its_own_lease() -> None:
@@ -86,9 +96,9 @@ def test_profiles_of_the_spec_are_used_unless_others_are_passed() -> None:
         {"percentageOfNodesToScore": 10, "schedulerName": "mine"},
         {"schedulerName": "two"},
     ]
-    assert compose(read(obj), KUBEADM, V135, stock=True).config["profiles"] == own
+    assert composition_of(obj, KUBEADM, V135, stock=True).config["profiles"] == own
     passed = [*own, {"schedulerName": "added"}]
-    composition = compose(read(obj), KUBEADM, V135, stock=True, profiles=passed)
+    composition = composition_of(obj, KUBEADM, V135, stock=True, profiles=passed)
     assert composition.config["profiles"] == passed
     assert composition.scheduler_names == ("mine", "two", "added")
 
@@ -155,7 +165,7 @@ def test_flags_have_a_fixed_order() -> None:
 )
 def test_an_error_has_the_path_in_the_spec(spec: dict[str, Any], reason: str, path: str) -> None:
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", **spec}}
-    composition = compose(read(obj), KUBEADM, V135, stock=True)
+    composition = composition_of(obj, KUBEADM, V135, stock=True)
     assert (reason, path) in findings(composition, "reason", "path")
     assert composition.blocking
 
@@ -203,7 +213,7 @@ def test_an_unknown_plugin_with_a_custom_image_is_only_a_warning(version: Versio
     composition = composed(stock=False, version=version, profiles=[], config={})
     assert composition.findings == ()
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": [profile]}}
-    composition = compose(read(obj), KUBEADM, version, stock=False)
+    composition = composition_of(obj, KUBEADM, version, stock=False)
     assert not composition.blocking
     found = [(f.condition, f.reason) for f in composition.findings]
     assert found == ([(names.WARNINGS, "UnknownPlugin")] if version.minor == 35 else [])
@@ -216,7 +226,7 @@ def test_other_errors_with_a_custom_image_still_block() -> None:
 @pytest.mark.parametrize("profiles", [["x"], [{"plugins": 3}], [{"schedulerName": 5}], [[]]])
 def test_invalid_profiles_are_reported_without_an_exception(profiles: Any) -> None:
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": profiles}}
-    composition = compose(read(obj), KUBEADM, V135, stock=True)
+    composition = composition_of(obj, KUBEADM, V135, stock=True)
     assert composition.blocking
     assert composition.scheduler_names
 
@@ -227,7 +237,7 @@ EXAMPLES = Path(__file__).resolve().parents[5] / "docs" / "examples"
 def test_null_is_an_empty_profile() -> None:
     """As kube-scheduler reads it."""
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": [None]}}
-    composition = compose(read(obj), KUBEADM, V135, stock=True)
+    composition = composition_of(obj, KUBEADM, V135, stock=True)
     assert composition.findings == ()
     assert composition.scheduler_names == ("mine",)
 
