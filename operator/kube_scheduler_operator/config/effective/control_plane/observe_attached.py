@@ -39,7 +39,6 @@ from .inputs import Inputs
 
 EXTENDERS: Final = "extenders"
 PROFILES: Final = "profiles"
-OVERRIDES: Final = "unsupportedConfigOverrides"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
     chosen = validate_extenders(
         CONTROL_PLANE,
         objects,
-        OwnExtenders(over.get(EXTENDERS), OVERRIDES),
+        OwnExtenders(over.get(EXTENDERS), names.OVERRIDES),
         base.target,
         profiles=_profile_count(inputs, over),
         planned=inputs.facts.planned,
