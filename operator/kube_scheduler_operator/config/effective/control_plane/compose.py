@@ -8,7 +8,7 @@ report all errors, and a blocking one keeps the schedulers on their current revi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -41,8 +41,8 @@ from .overrides import ARGUMENTS, ROOT, SERVING_INFO, Overrides
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    inputs: Inputs
-    base: Base
+    inputs: Inputs = field(compare=False)
+    base: Base = field(compare=False)
     # the KubeSchedulerConfiguration; None if it cannot be composed
     config: Mapping[str, Any] | None
     arguments: tuple[str, ...]  # in the documented order

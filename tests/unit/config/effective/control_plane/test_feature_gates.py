@@ -198,7 +198,7 @@ def test_an_invalid_own_gate_blocks_and_is_reported(
 
 
 def test_unrecorded_gates_are_left_to_the_preflight() -> None:
-    for composition in (plain({"New": True}, minor=99), plain({"New": True}, stock_image=False)):
+    for composition in (plain({"New": True}, minor=99), plain({"New": True}, stock=False)):
         assert passed(composition) == "New=true"
         assert composition.findings == ()
 
