@@ -272,11 +272,7 @@ class ApiClient:
     async def take(
         self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
     ) -> T:
-        """GET what `take` reads of the response; each attempt calls it again.
-
-        Raises:
-            TooLargeError: `take` did.
-        """
+        """GET what `take` reads of the response; each attempt calls it again."""
         return await self._retry(_Call("GET", request, params, headers={"Accept": accept}), take)
 
     @contextlib.asynccontextmanager
@@ -329,10 +325,7 @@ class ApiClient:
         data = None if body is None else _encode(request, body)
         headers = {} if data is None else {"Content-Type": content_type}
         call = _Call(method, request, params, data, headers)
-        try:
-            return await self._retry(call, partial(_take_object, limit))
-        except TooLargeError as error:
-            raise TooLarge(request, error.excess) from error
+        return await self._retry(call, partial(_take_object, limit, request))
 
     async def _retry(self, call: _Call, take: Take[T]) -> T:
         delays = iter(self._backoff.delays)
@@ -340,7 +333,9 @@ class ApiClient:
         while True:
             try:
                 async with self._send(call, None) as response:
-                    return await take(call.request, response)
+                    return await take(response)
+            except TooLargeError as error:
+                raise TooLarge(call.request, error.excess) from error
             except Unauthorized:
                 if reloaded:
                     raise
@@ -446,11 +441,8 @@ async def _take_object(
     return answer
 
 
-async def _take_text(request: ApiRequest, response: aiohttp.ClientResponse) -> str:
-    try:
-        return (await read_body(response, TEXT)).decode("utf-8", "replace")
-    except TooLargeError as error:
-        raise TooLarge(request, error.excess) from error
+async def _take_text(response: aiohttp.ClientResponse) -> str:
+    return (await read_body(response, TEXT)).decode("utf-8", "replace")
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> Object | str:

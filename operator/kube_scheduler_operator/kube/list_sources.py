@@ -7,20 +7,21 @@ the objects contain.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 import aiohttp
 
 from ..base.json_text import TooLargeError
-from ..base.limits import DOCUMENT, THREAD_BYTES
+from ..base.limits import THREAD_BYTES
 from . import protobuf
 from .api import LeftOut, ListResult, Object
-from .errors import ApiRequest, TooLarge, Unavailable
+from .errors import ApiRequest, Unavailable
 from .oversized import first_of_list
 from .pages import Page, PageSize, page_of
-from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListDecoder, Oversized
+from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListReader, decode
 from .reading import Take, decoded, read_body
 
 T = TypeVar("T")
@@ -72,32 +73,20 @@ async def take_fields(
         ValueError: it is neither valid JSON nor valid protobuf.
     """
     if response.content_type != protobuf.MEDIA_TYPE:
-        text = await read_body(response, DOCUMENT)
-        return page_of(await decoded(text, DOCUMENT)), len(text)
-    objects, size = ListDecoder(), 0
+        text = await read_body(response)
+        return page_of(await decoded(text)), len(text)
+    reader = ListReader(kind, response.content)
     items: list[Object] = []
     left_out: list[LeftOut] = []
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        for element in objects.feed(chunk):
-            if isinstance(element, Oversized):
-                excess = f"{element.size} bytes"
-                left_out.append(LeftOut(kind, element.namespace, element.name, element.uid, excess))
-            else:
-                items.append(await _object(fields, element))
-    objects.close()
-    return replace(
-        page_of({"metadata": objects.metadata}), items=items, left_out=(*left_out,)
-    ), size
-
-
-async def _object(fields: protobuf.Message, data: bytes) -> Object:
-    try:
-        if len(data) < THREAD_BYTES:
-            return fields.read(data, 0, len(data))
-        return await asyncio.to_thread(fields.read, data, 0, len(data))
-    except IndexError as error:
-        raise protobuf.UnreadableError("an object ends within a field") from error
+    async for element in reader.objects():
+        if isinstance(element, LeftOut):
+            left_out.append(element)
+        elif len(element) < THREAD_BYTES:
+            items.append(decode(fields, element))
+        else:
+            items.append(await asyncio.to_thread(decode, fields, element))
+    page = page_of({"metadata": reader.metadata})
+    return replace(page, items=items, left_out=tuple(left_out)), reader.size
 
 
 async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -> Page:
@@ -107,7 +96,7 @@ async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -
         ValueError: see take_fields.
     """
     if response.content_type != protobuf.MEDIA_TYPE:
-        return first_of_list(kind, await read_body(response, DOCUMENT), excess)
+        return first_of_list(kind, await read_body(response), excess)
     page, _ = await take_fields(kind, _METADATA, response)
     named = [replace(left_out, excess=excess) for left_out in page.left_out]
     for item in page.items:
@@ -123,22 +112,13 @@ class JsonSource:
     def __init__(self, client: Client, request: ApiRequest) -> None:
         self._client = client
         self._request = request
-        self._kind = request.resource.kind if request.resource else ""
 
     async def page(self, params: Mapping[str, str]) -> bytes:
-        """Return a page as JSON."""
-
-        async def take(_: ApiRequest, response: aiohttp.ClientResponse) -> bytes:
-            return await read_body(response, DOCUMENT)
-
-        return await self._client.take(self._request, params, "application/json", take)
+        return await self._client.take(self._request, params, "application/json", read_body)
 
     async def first(self, params: Mapping[str, str], excess: str) -> Page:
         """Return the metadata of the first object, which may be larger than the limit as well."""
-
-        async def take(request: ApiRequest, response: aiohttp.ClientResponse) -> Page:
-            return await _readable(request, response, take_first(self._kind, excess, response))
-
+        take = _reading(self._request, partial(take_first, _kind(self._request), excess))
         return await self._client.take(self._request, params, ACCEPT_METADATA, take)
 
 
@@ -148,8 +128,7 @@ class FieldSource:
     def __init__(self, client: Client, request: ApiRequest, fields: protobuf.Message) -> None:
         self._client = client
         self._request = request
-        self._kind = request.resource.kind if request.resource else ""
-        self._fields = fields
+        self._take = _reading(request, partial(take_fields, _kind(request), fields))
 
     async def read(
         self, selection: Mapping[str, str], at_most: int, kept: Kept | None = None, token: str = ""
@@ -167,8 +146,8 @@ class FieldSource:
         params = {**selection, "continue": token} if token else dict(selection)
         read = length = 0
         while True:
-            limit = str(min(size.limit, most - read))
-            page, bytes_ = await self._page({**params, "limit": limit})
+            params["limit"] = str(min(size.limit, most - read))
+            page, bytes_ = await self._client.take(self._request, params, ACCEPT, self._take)
             items += page.items if kept is None else filter(kept.keep, page.items)
             left_out += page.left_out
             received = len(page.items) + len(page.left_out)
@@ -179,21 +158,21 @@ class FieldSource:
                 return ListResult(items, page.version, left_out, page.more)
             params["continue"] = page.more
 
-    async def _page(self, params: Mapping[str, str]) -> tuple[Page, int]:
-        async def take(request: ApiRequest, response: aiohttp.ClientResponse) -> tuple[Page, int]:
-            reading = take_fields(self._kind, self._fields, response)
-            return await _readable(request, response, reading)
 
-        return await self._client.take(self._request, params, ACCEPT, take)
+def _kind(request: ApiRequest) -> str:
+    return request.resource.kind if request.resource else ""
 
 
-async def _readable(
-    request: ApiRequest, response: aiohttp.ClientResponse, reading: Awaitable[T]
-) -> T:
-    try:
-        return await reading
-    except TooLargeError as error:
-        raise TooLarge(request, error.excess) from error
-    except ValueError as error:
-        message = f"the list cannot be read: {error}"
-        raise Unavailable(request, status=response.status, message=message) from error
+def _reading(request: ApiRequest, take: Take[T]) -> Take[T]:
+    """Return `take`, for which a list that cannot be read is an error of the API."""
+
+    async def readable(response: aiohttp.ClientResponse) -> T:
+        try:
+            return await take(response)
+        except TooLargeError:
+            raise
+        except ValueError as error:
+            message = f"the list cannot be read: {error}"
+            raise Unavailable(request, status=response.status, message=message) from error
+
+    return readable

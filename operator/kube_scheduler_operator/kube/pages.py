@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from ..base.json_text import TooLargeError, check_size
 from ..base.limits import DOCUMENT
 from .api import LeftOut, ListResult, Object
-from .errors import Gone
+from .errors import Gone, TooLarge
 from .reading import Loads, decoded
 from .resource import Resource
 
@@ -52,14 +52,14 @@ class PageSize:
         self.limit = min(self.limit * times, self.most)
 
     def received(self, objects: int, filled: float) -> None:
-        """Return a page had that many objects, and filled this part of the limit."""
+        """Note a page with that many objects, which filled this part of the limit."""
         fits = int(objects * ROOM / filled) if objects and filled else self.most
         self.suspect = max(self.suspect - objects, 0)
         growth = 1 if self.suspect else SMALLER
         self.limit = max(1, min(self.most, growth * self.limit, fits))
 
     def exceeded(self) -> bool:
-        """Return a page was too large; whether there is a smaller one."""
+        """Note a page that was too large; return whether there is a smaller one."""
         if self.limit == 1:
             return False
         self.suspect = self.limit
@@ -83,7 +83,7 @@ class PageSource(Protocol):
     """Requests pages of one list."""
 
     async def page(self, params: Mapping[str, str]) -> bytes:
-        """Return a page as JSON. Raises TooLargeError, and errors of the API."""
+        """Return a page as JSON. Raises TooLargeError, or an error of the API such as TooLarge."""
 
     async def first(self, params: Mapping[str, str], excess: str) -> Page:
         """Return a page of one object, which is left out: `limit` is "1"."""
@@ -152,7 +152,7 @@ class Pages:
             try:
                 text = await self.source.page(params)
                 filled = check_size(text, DOCUMENT)
-            except TooLargeError as error:
+            except (TooLarge, TooLargeError) as error:
                 if self.size.exceeded():
                     continue
                 self.size.suspect = 0

@@ -6,12 +6,15 @@ name is read. Field numbers are those of generated.proto in k8s.io/apimachinery.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Final
+
+import aiohttp
 
 from ..base.limits import LIST_ITEM_BYTES
 from . import protobuf
+from .api import LeftOut, Object
 from .protobuf import MEDIA_TYPE, Message, UnreadableError
 
 ACCEPT: Final = f"{MEDIA_TYPE}, application/json"
@@ -33,127 +36,95 @@ front of labels and annotations."""
 _METADATA_BYTES: Final = 64 * 1024
 """Metadata of a list: a version and a token."""
 
+_SKIPPED_AT_ONCE: Final = 64 * 1024
+_LONGEST_VARINT: Final = 10  # bytes
+
 _LIST_META: Final = Message(protobuf.text(2, "resourceVersion"), protobuf.text(3, "continue"))
 _OBJECT_META, _NAME, _NAMESPACE, _UID = 0x0A, 0x0A, 0x1A, 0x2A
 
 
-@dataclass(frozen=True, slots=True)
-class Oversized:
-    """An object that is larger than the limit."""
+class ListReader:
+    """Reads one page; each of its methods raises UnreadableError for invalid data."""
 
-    namespace: str  # from its first bytes; empty if they are not there
-    name: str
-    uid: str
-    size: int
-
-
-class ListDecoder:
-    """Decodes one page.
-
-    `item_limit` is the size in bytes of the largest object that is returned.
-    """
-
-    def __init__(self, item_limit: int = LIST_ITEM_BYTES) -> None:
+    def __init__(
+        self, kind: str, content: aiohttp.StreamReader, item_limit: int = LIST_ITEM_BYTES
+    ) -> None:
         # of the list: `resourceVersion` and, unless it is the last page, `continue`
-        self.metadata: dict[str, str] = {}
-        self._item_limit = item_limit
-        self._data = bytearray()
-        self._skip = 0  # bytes to come of a field that is not read
-        self._left = -1  # bytes of the list still to come; -1: it has not begun
+        self.metadata: Object = {}
+        self.size = 0  # bytes that were read
+        self._kind = kind  # of the objects
+        self._content = content
+        self._item_limit = item_limit  # bytes of the largest object that is returned
 
-    def feed(self, data: bytes) -> Iterator[bytes | Oversized]:
-        """Yield the objects that are complete, as they were encoded.
-
-        Raises:
-            UnreadableError: invalid data.
-        """
-        if skipped := min(self._skip, len(data)):
-            self._skip -= skipped
-            data = data[skipped:]
-        self._data += data
-        if self._left < 0 and not self._begin():
-            return
-        at = 0
-        while at < len(self._data) and self._left > 0:
-            try:
-                end, element = self._field(at)
-            except IndexError:  # more is to come
-                break
-            if element is not None:
-                yield element
-            self._left -= end - at
-            at = end
-        if self._left == 0:  # what follows has no objects
-            at = max(at, len(self._data))
-        self._skip += max(at - len(self._data), 0)
-        del self._data[:at]
-
-    def close(self) -> None:
-        """End the response.
-
-        Raises:
-            UnreadableError: the list is incomplete.
-        """
-        if self._left or self._skip:
-            raise UnreadableError("the list is incomplete")
-
-    def _begin(self) -> bool:
-        """Return whether the list has begun; removes what is in front of it."""
-        if not _MAGIC.startswith(bytes(self._data[: len(_MAGIC)])):
-            raise UnreadableError("a list without the prefix of its type")
-        at = len(_MAGIC)
-        try:
-            while True:
-                tag, size, begin = self._header(at)
-                if tag == _UNKNOWN_RAW:
-                    break
+    async def objects(self) -> AsyncIterator[bytes | LeftOut]:
+        """Yield the objects as they were encoded, and those that are too large by name."""
+        length = await self._length()
+        end = self.size + length
+        while self.size < end:
+            tag, size = await self._header()
+            if self.size + size > end:
+                raise UnreadableError("an object exceeds its list")
+            if tag == _LIST_ITEM and size > self._item_limit:
+                prefix = await self._read(min(size, _PREFIX))
+                yield _left_out(self._kind, prefix, size)
+                await self._skip(size - len(prefix))
+            elif tag == _LIST_ITEM:
+                yield await self._read(size)
+            elif tag == _LIST_METADATA:
                 if size > _METADATA_BYTES:
-                    raise UnreadableError("the type of a list is too long")
-                at = begin + size
-        except IndexError:
-            return False
-        self._left = size
-        del self._data[:begin]
-        return True
+                    raise UnreadableError("the metadata of a list is too long")
+                self.metadata = decode(_LIST_META, await self._read(size))
+            else:
+                await self._skip(size)
+        async for data in self._content.iter_any():  # what follows has no objects
+            self.size += len(data)
 
-    def _header(self, at: int) -> tuple[int, int, int]:
-        """Return tag, size and begin of the content of a field."""
-        tag, at = protobuf.varint(self._data, at)
+    async def _length(self) -> int:
+        """Read what is in front of the list; return the bytes of the list."""
+        if await self._read(len(_MAGIC)) != _MAGIC:
+            raise UnreadableError("a list without the prefix of its type")
+        while True:
+            tag, size = await self._header()
+            if tag == _UNKNOWN_RAW:
+                return size
+            if size > _METADATA_BYTES:
+                raise UnreadableError("the type of a list is too long")
+            await self._read(size)
+
+    async def _header(self) -> tuple[int, int]:
+        """Return the tag of a field and the bytes of its content."""
+        tag = await self._number()
         if tag & 7 != 2:  # of a list and its envelope, all fields have a length
             raise UnreadableError(f"unknown field {tag >> 3} of a list")
-        size, at = protobuf.varint(self._data, at)
-        return tag, size, at
+        return tag, await self._number()
 
-    def _field(self, at: int) -> tuple[int, bytes | Oversized | None]:
-        """Return the end of a field, which may be to come, and the object in it.
+    async def _number(self) -> int:
+        data = await self._read(1)
+        while data[-1] > 0x7F and len(data) < _LONGEST_VARINT:
+            data += await self._read(1)
+        return protobuf.varint(data, 0)[0]
 
-        Raises:
-            IndexError: more bytes are needed.
-        """
-        tag, size, begin = self._header(at)
-        end = begin + size
-        if end - at > self._left:
-            raise UnreadableError("an object exceeds its list")
-        if tag == _LIST_ITEM:
-            if size > self._item_limit:
-                self._need(min(end, begin + _PREFIX))
-                return end, _named(bytes(self._data[begin : begin + _PREFIX]), size)
-            self._need(end)
-            return end, bytes(self._data[begin:end])
-        if tag == _LIST_METADATA:
-            if size > _METADATA_BYTES:
-                raise UnreadableError("the metadata of a list is too long")
-            self._need(end)
-            self.metadata = _LIST_META.read(bytes(self._data), begin, end)
-        return end, None
+    async def _skip(self, size: int) -> None:
+        while size:
+            size -= len(await self._read(min(size, _SKIPPED_AT_ONCE)))
 
-    def _need(self, end: int) -> None:
-        if end > len(self._data):
-            raise IndexError
+    async def _read(self, size: int) -> bytes:
+        self.size += size
+        try:
+            return await self._content.readexactly(size)
+        except asyncio.IncompleteReadError as error:
+            raise UnreadableError("the list is incomplete") from error
 
 
-def _named(prefix: bytes, size: int) -> Oversized:
-    """Return an object by the begin of it."""
+def decode(message: Message, data: bytes) -> Object:
+    try:
+        return message.read(data, 0, len(data))
+    except IndexError as error:
+        raise UnreadableError("an object ends within a field") from error
+
+
+def _left_out(kind: str, prefix: bytes, size: int) -> LeftOut:
+    """Name an object by its first bytes; without a name if that is not in them."""
     names: dict[int, str] = {}
     try:
         tag, at = protobuf.varint(prefix, 0)
@@ -167,4 +138,5 @@ def _named(prefix: bytes, size: int) -> Oversized:
             at += length
     except (IndexError, ValueError):
         pass  # what was read before
-    return Oversized(names.get(_NAMESPACE, ""), names.get(_NAME, ""), names.get(_UID, ""), size)
+    namespace, name, uid = (names.get(tag, "") for tag in (_NAMESPACE, _NAME, _UID))
+    return LeftOut(kind, namespace, name, uid, f"{size} bytes")

@@ -16,7 +16,6 @@ import aiohttp
 
 from ..base.json_text import read_json, too_many_bytes
 from ..base.limits import DOCUMENT, THREAD_BYTES, Size
-from .errors import ApiRequest
 from .protobuf import CHANGE_LIMIT
 
 T = TypeVar("T")
@@ -24,8 +23,8 @@ T = TypeVar("T")
 Loads: TypeAlias = Callable[[str | bytes], Any]
 """A decoder of JSON."""
 
-Take: TypeAlias = Callable[[ApiRequest, aiohttp.ClientResponse], Awaitable[T]]
-"""Reads a response, within limits."""
+Take: TypeAlias = Callable[[aiohttp.ClientResponse], Awaitable[T]]
+"""Reads a response, within limits; raises TooLargeError."""
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: Size = DOCUMENT) -> bytes:

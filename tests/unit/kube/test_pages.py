@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from aiohttp import web
 from kube_scheduler_operator.base import limits
 from kube_scheduler_operator.base.backoff import NO_RETRIES
 from kube_scheduler_operator.kube import protobuf
+from kube_scheduler_operator.kube.api import LeftOut
 from kube_scheduler_operator.kube.client import ApiClient, Patience
 from kube_scheduler_operator.kube.errors import TooLarge
 from kube_scheduler_operator.kube.list_sources import FIRST_PAGE
 from kube_scheduler_operator.kube.pages import PageSize
 from kube_scheduler_operator.kube.protobuf import UnreadableError
-from kube_scheduler_operator.kube.protobuf_list import ListDecoder, Oversized
+from kube_scheduler_operator.kube.protobuf_list import ListReader
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
 from kube_scheduler_operator.operator.diagnostics import unknown_scheduler_names
 
@@ -198,50 +200,80 @@ def page(*objects: dict[str, Any]) -> bytes:
     return encoding.listed(list(objects), {"resourceVersion": "5", "continue": "token"})
 
 
-def decoded(data: bytes, sizes: list[int], limit: int) -> tuple[list[Any], dict[str, str]]:
-    decoder = ListDecoder(limit)
-    found: list[Any] = []
+class Content:
+    """A body that arrives in these pieces."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._data = bytearray()
+
+    async def readexactly(self, n: int) -> bytes:
+        while len(self._data) < n:
+            if not (piece := next(self._pieces, b"")):
+                raise asyncio.IncompleteReadError(bytes(self._data), n)
+            self._data += piece
+        data = bytes(self._data[:n])
+        del self._data[:n]
+        return data
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        yield bytes(self._data)
+        for piece in self._pieces:
+            yield piece
+
+
+async def decoded(pieces: Iterable[bytes], limit: int) -> tuple[list[Any], dict[str, Any], int]:
+    content: Any = Content(pieces)
+    reader = ListReader("Pod", content, limit)
+    return [element async for element in reader.objects()], reader.metadata, reader.size
+
+
+def cut(data: bytes, sizes: list[int]) -> Iterator[bytes]:
     for size in sizes:
-        found += decoder.feed(data[:size])
+        yield data[:size]
         data = data[size:]
-    found += decoder.feed(data)
-    decoder.close()
-    return found, decoder.metadata
+        if not data:
+            return
+    yield data
 
 
-def test_a_list_is_decoded_however_it_arrives() -> None:
+async def test_a_list_is_decoded_however_it_arrives() -> None:
     rng = random.Random(5)
     objects = [
         {"metadata": {"name": f"p{number}", "namespace": "n", "annotations": {"a": "x" * length}}}
         for number, length in enumerate((0, 10, 500, 5000, 20_000, 3))
     ]
     data = page(*objects)
-    whole, metadata = decoded(data, [], 1000)
+    whole, metadata, size = await decoded([data], 1000)
     assert metadata == {"resourceVersion": "5", "continue": "token"}
-    assert [isinstance(each, Oversized) for each in whole] == [0, 0, 0, 1, 1, 0]
-    assert [each.name for each in whole if isinstance(each, Oversized)] == ["p3", "p4"]
-    assert all(each.namespace == "n" for each in whole if isinstance(each, Oversized))
+    assert size == len(data)
+    left_out = [element for element in whole if isinstance(element, LeftOut)]
+    assert [isinstance(element, LeftOut) for element in whole] == [0, 0, 0, 1, 1, 0]
+    assert [(obj.kind, obj.namespace, obj.name) for obj in left_out] == [
+        ("Pod", "n", "p3"), ("Pod", "n", "p4")
+    ]  # fmt: skip
+    assert all(obj.excess.endswith(" bytes") for obj in left_out)
     names_ = protobuf.Message(protobuf.part(1, "metadata", protobuf.Message(*protobuf.METADATA)))
     read = [names_.read(each, 0, len(each)) for each in whole if isinstance(each, bytes)]
     assert names(read) == ["p0", "p1", "p2", "p5"]
     for _ in range(200):
         sizes = [rng.choice((1, 2, 3, 7, 100, 4000)) for _ in range(rng.randrange(1, 300))]
-        assert decoded(data, sizes, 1000) == (whole, metadata)
+        assert await decoded(cut(data, sizes), 1000) == (whole, metadata, size)
 
 
-def test_the_memory_of_a_list_does_not_depend_on_its_objects() -> None:
+async def test_the_memory_of_a_list_does_not_depend_on_its_objects() -> None:
     large = {"metadata": {"name": "p", "annotations": {"a": "x" * 1_400_000}}}
     piece = encoding.field(2, encoding.encode(large, encoding.POD))
     data = encoding.whole(encoding.field(1, encoding.field(2, b"5")) + 30 * piece, "PodList")
-    decoder, count = ListDecoder(), 0
+    content: Any = Content(data[at : at + 65536] for at in range(0, len(data), 65536))
+    reader, count = ListReader("Pod", content), 0
     tracemalloc.start()
     try:
-        for at in range(0, len(data), 65536):
-            count += sum(1 for _ in decoder.feed(data[at : at + 65536]))
+        async for _ in reader.objects():
+            count += 1
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    decoder.close()
     assert count == 30
     assert peak < 3 * limits.LIST_ITEM_BYTES
 
@@ -254,14 +286,13 @@ def test_the_memory_of_a_list_does_not_depend_on_its_objects() -> None:
         b"k8s\0\x12\x03\x12\x05a",  # an object that is longer than its list
         b"k8s\0\x12\x02\x08\x01",  # a number
         b"k8s\0\x0a\xff\xff\xff\x7f",  # an endless type
+        b"k8s\0\x12\x04\x0a\x02\x12\x05",  # metadata that ends within a field
         b"k8s\0" + b"\xff" * 11,
     ],
 )
-def test_a_list_that_is_damaged_is_an_error(data: bytes) -> None:
-    decoder = ListDecoder()
-    with pytest.raises(UnreadableError):  # noqa: PT012 - either of them
-        list(decoder.feed(data))
-        decoder.close()
+async def test_a_list_that_is_damaged_is_an_error(data: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        await decoded([data], limits.LIST_ITEM_BYTES)
 
 
 async def test_nodes_come_as_they_are_without_protobuf(api: FakeApi, client: Any) -> None:
