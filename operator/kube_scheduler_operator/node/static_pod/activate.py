@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .health_watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, HealthWatch, Host
+from .health_watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, HealthWatch
+from .host import NodeHost
 from .layout import Journal, Layout
 from .manifest import Manifest, Probe
 
@@ -76,7 +77,7 @@ class _Release:
     freed: float | None = None  # its kubelet worker
     tidied: float | None = None  # its pod's directory
 
-    def is_complete(self, now: float, host: Host, probe: Probe) -> bool:
+    def is_complete(self, now: float, host: NodeHost, probe: Probe) -> bool:
         """Note what is gone; return whether enough is, for long enough."""
         if host.operands() or not host.is_port_free(probe):
             self.ended = self.tidied = self.freed = None
@@ -100,7 +101,7 @@ class _Release:
 class Activator:
     """Makes the node run a manifest. Its state is the journal on disk."""
 
-    def __init__(self, layout: Layout, host: Host, timeouts: HealthTimeouts) -> None:
+    def __init__(self, layout: Layout, host: NodeHost, timeouts: HealthTimeouts) -> None:
         self._layout = layout
         self._host = host
         self._timeouts = timeouts

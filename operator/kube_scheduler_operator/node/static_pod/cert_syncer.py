@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from ...base.files import Disk, UnsafeNameError
 from .api_server import ApiServer, ApiServerError, in_cluster
@@ -71,14 +71,22 @@ class CertSyncerOptions:
     interval: float = INTERVAL
 
 
-class SecretSource(Protocol):
-    """Reads Secrets and records Events."""
+@dataclass(slots=True)
+class SecretSource:
+    """Reads Secrets and records Events on this pod through the API."""
+
+    api: ApiServer
+    pod: str
+    namespace: str
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """Return the data of a Secret; None if it does not exist."""
+        return self.api.secret(namespace, name)
 
     def record(self, event: SyncEvent) -> None:
-        """Record an Event."""
+        try:
+            self.api.event(self.namespace, self.pod, event.reason, event.message, bad=event.bad)
+        except ApiServerError as error:
+            log.info("Failed to record the event: %s", error)
 
 
 class Syncer:
@@ -119,28 +127,10 @@ class Syncer:
         return SyncEvent("CertificateUpdateFailed", f"{secret}: {problem}", bad=True)
 
 
-@dataclass(slots=True)
-class _Cluster:
-    """Reads Secrets and records Events on this pod through the API."""
-
-    api: ApiServer
-    pod: str
-    namespace: str
-
-    def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        return self.api.secret(namespace, name)
-
-    def record(self, event: SyncEvent) -> None:
-        try:
-            self.api.event(self.namespace, self.pod, event.reason, event.message, bad=event.bad)
-        except ApiServerError as error:
-            log.info("Failed to record the event: %s", error)
-
-
 def main(options: CertSyncerOptions) -> int:
     """Synchronize until SIGTERM; return the exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    source = _Cluster(in_cluster(options.servers), options.pod, options.namespace)
+    source = SecretSource(in_cluster(options.servers), options.pod, options.namespace)
     syncer = Syncer(options.secrets, source, Certificates(options.certs_dir, Disk()))
     while True:
         syncer.sync()

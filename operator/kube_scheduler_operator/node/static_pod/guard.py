@@ -23,8 +23,9 @@ from typing import Final
 from ...base import files
 from ..protocol.disk_report import DiskReport
 from ..protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
-from . import boot_clock, health_probe
+from . import health_probe
 from .disk_state import WatchedFiles, look
+from .host import boot_time
 from .kubeconfig import api_server
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def main(options: GuardOptions) -> int:
 
 def _look(watched: WatchedFiles) -> DiskReport:
     """Return a report with the time at which the look began, so that it never counts as newer."""
-    read = boot_clock.now()
+    read = boot_time()
     return replace(look(watched, time.time()), read=read)
 
 

@@ -7,18 +7,16 @@ time-out, because nothing schedules pods in the meantime.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from .manifest import Manifest, Probe
-from .processes import SchedulerProcess
+from .host import NodeHost
+from .manifest import Manifest
 
 EXITS: Final = 3
 """Exits after which a scheduler is given up: about 13 s with the kubelet's back-off."""
 
 ABSENCE: Final = 1.0
 """Seconds without a process after which the scheduler counts as exited, not as starting."""
-
 
 BACK_OFF: Final = 10.0
 """Seconds before the kubelet restarts a container, doubled with each restart.
@@ -28,54 +26,6 @@ The wait is therefore never longer than this plus the time since the first start
 
 BACK_OFF_LIMIT: Final = 300.0
 """The longest back-off (MaxContainerBackOff)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    started: bool  # whether it began to start the pod
-    # log files of the containers that it started. It keeps at most two: those of the running and of
-    # the last exited container.
-    runs: frozenset[str] = frozenset()
-
-
-class Host(Protocol):
-    """The observations of a node that a swap needs."""
-
-    def now(self) -> float:
-        """Return the seconds since boot."""
-
-    def wall(self) -> float:
-        """Return the seconds since 1970, comparable to file times."""
-
-    def boot_id(self) -> str:
-        """Return the identifier of the current boot."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-    def operands(self) -> tuple[SchedulerProcess, ...]:
-        """Return the running schedulers of the static pod."""
-
-    def is_ready(self, probe: Probe) -> bool:
-        """Return whether the scheduler is ready."""
-
-    def has_api_server(self) -> bool:
-        """Return whether the scheduler's API server answers."""
-
-    def is_port_free(self, probe: Probe) -> bool:
-        """Return whether no process listens at the probe's address."""
-
-    def kept_pods(self) -> frozenset[str]:
-        """Return the static pod's UIDs, past and present, whose directory the kubelet keeps."""
-
-    def has_worker(self) -> bool | None:
-        """Return whether the kubelet has a worker for a present or past pod; None: unknown."""
-
-    def activity(self, since: float) -> Activity:
-        """Observe what the kubelet did after `since` (a `wall` time)."""
-
-    def last_error(self, since: float) -> str:
-        """Return the last error that a scheduler started after `since` (a `wall` time) logged."""
 
 
 class HealthWatch:
@@ -93,7 +43,7 @@ class HealthWatch:
         self.started = False
         self.exits = 0
 
-    def observe(self, now: float, host: Host, placed_at: float) -> None:
+    def observe(self, now: float, host: NodeHost, placed_at: float) -> None:
         operands = host.operands()
         mine = [o for o in operands if o.revision == self._target.revision]
         self._others = len(operands) - len(mine)
@@ -110,7 +60,7 @@ class HealthWatch:
         elif self.ready_since is None:
             self.ready_since = now
 
-    def _count_exits(self, now: float, host: Host, placed_at: float) -> None:
+    def _count_exits(self, now: float, host: NodeHost, placed_at: float) -> None:
         activity = host.activity(placed_at)
         self._runs |= activity.runs
         self.started = self.started or activity.started

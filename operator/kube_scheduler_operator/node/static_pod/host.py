@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from ...base import termination_message
-from . import boot_clock, health_probe, processes
-from .health_watch import Activity
+from ...base.names import OPERAND
+from ..protocol.boot_time import UNKNOWN, BootTime
+from . import health_probe, processes
 from .manifest import Probe
 from .processes import SchedulerProcess
+
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 # A coarse file-system clock may lag behind the precise one by a tick.
 _TICK = 0.02
@@ -23,6 +26,29 @@ _POD: Final = re.compile(
 )
 _LEAVES: Final = (".service", ".scope", ".socket", ".mount")
 _DEPTH: Final = 6
+
+
+def seconds_since_boot() -> float:
+    """Return the seconds since boot, including suspend; all programs on a node share this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot_time(boot_id: Path = BOOT_ID) -> BootTime:
+    """Return the moment; unknown if the boot is."""
+    try:
+        return BootTime(boot_id.read_text().strip(), seconds_since_boot())
+    except OSError:
+        return UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the kubelet did with the static pod."""
+
+    started: bool  # whether it began to start the pod
+    # log files of the containers that it started. It keeps at most two: those of the running and of
+    # the last exited container.
+    runs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,56 +62,48 @@ class NodePaths:
 class NodeHost:
     """The real node; needs hostPID, hostNetwork and the kubelet's log directory.
 
-    `log_prefix` is the prefix of the static pod's log directories up to its UID, and `operand` text
-    that identifies the scheduler's command line. An unknown `api_server` (None) counts as
-    available.
+    `log_prefix` is the prefix of the static pod's log directories up to its UID. An unknown
+    `api_server` (None) counts as available.
     """
 
     def __init__(
-        self,
-        paths: NodePaths,
-        log_prefix: str,
-        container: str,
-        operand: str,
-        api_server: Probe | None = None,
+        self, paths: NodePaths, log_prefix: str, container: str, api_server: Probe | None = None
     ) -> None:
-        self._pod_log_dir = paths.pod_logs
+        self._paths = paths
         self._log_prefix = log_prefix
         self._container = container
-        self._operand = operand
-        self._kubelet_pod_dir = paths.kubelet_pods
-        self._cgroup_dir = paths.cgroups
-        self._proc = paths.proc
         self._api_server = api_server
 
     def now(self) -> float:
-        """Return the seconds since boot, including suspend."""
-        return boot_clock.seconds()
+        return seconds_since_boot()
 
     def wall(self) -> float:
-        """Return the seconds since 1970."""
+        """Return the seconds since 1970, comparable to file times."""
         return time.time() - _TICK
 
     def boot_id(self) -> str:
-        return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
+        return (self._paths.proc / "sys/kernel/random/boot_id").read_text().strip()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def operands(self) -> tuple[SchedulerProcess, ...]:
-        return processes.operands(self._proc, self._uids(), self._operand)
+        """Return the running schedulers of the static pod."""
+        return processes.operands(self._paths.proc, self._uids(), OPERAND)
 
     def kept_pods(self) -> frozenset[str]:
-        return frozenset(uid for uid in self._uids() if (self._kubelet_pod_dir / uid).exists())
+        """Return the static pod's UIDs, past and present, whose directory the kubelet keeps."""
+        return frozenset(uid for uid in self._uids() if (self._paths.kubelet_pods / uid).exists())
 
     def has_worker(self) -> bool | None:
-        known = pods_with_cgroups(self._cgroup_dir)
+        """Return whether the kubelet has a worker for a present or past pod; None: unknown."""
+        known = pods_with_cgroups(self._paths.cgroups)
         return not known.isdisjoint(self._uids()) if known else None
 
     def _uids(self) -> set[str]:
         return {
             path.name.removeprefix(self._log_prefix)
-            for path in termination_message.directories(self._pod_log_dir, self._log_prefix)
+            for path in termination_message.directories(self._paths.pod_logs, self._log_prefix)
         }
 
     def is_ready(self, probe: Probe) -> bool:
@@ -98,11 +116,14 @@ class NodeHost:
         return health_probe.is_port_free(probe)
 
     def activity(self, since: float) -> Activity:
-        """Observe the kubelet's acts after `since`: it first creates the log directory."""
+        """Observe the kubelet's acts after `since` (a `wall` time).
+
+        It first creates the log directory.
+        """
         runs = frozenset(f"{log.path}" for log in self._logs() if log.modified >= since)
         if runs:
             return Activity(True, runs)
-        for path in termination_message.directories(self._pod_log_dir, self._log_prefix):
+        for path in termination_message.directories(self._paths.pod_logs, self._log_prefix):
             try:
                 if path.stat().st_mtime >= since:
                     return Activity(True)
@@ -111,7 +132,7 @@ class NodeHost:
         return Activity(False)
 
     def last_error(self, since: float) -> str:
-        """Return the last error that a run after `since` logged, else the last line of a run.
+        """Return the last error that a run after `since` (a `wall` time) logged, else a last line.
 
         The newest run may still be starting: its log does not have the error of an earlier one.
         """
@@ -122,7 +143,7 @@ class NodeHost:
         return next(filter(None, (*errors, *others)), "")
 
     def _logs(self) -> list[termination_message.Log]:
-        return termination_message.logs(self._pod_log_dir, self._log_prefix, self._container)
+        return termination_message.logs(self._paths.pod_logs, self._log_prefix, self._container)
 
 
 def pods_with_cgroups(root: Path) -> frozenset[str]:

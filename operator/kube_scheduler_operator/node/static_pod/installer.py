@@ -24,7 +24,6 @@ from ..protocol.result import Result
 from ..protocol.revision_content import content_hash
 from . import kubeconfig, manifest, processes, program
 from .certificates import Certificates
-from .health_watch import Host
 from .host import NodeHost
 from .layout import CONFIGMAPS, Layout
 from .manifest import ManifestError, Probe
@@ -67,7 +66,7 @@ def main(options: InstallerOptions) -> int:
 def install(
     options: InstallerOptions,
     disk: Disk | None = None,
-    make_host: Callable[[dict[str, Any]], Host] | None = None,
+    make_host: Callable[[dict[str, Any]], NodeHost] | None = None,
 ) -> Result:
     """Wait for the preflight, stage, wait for permission to roll out, and install.
 

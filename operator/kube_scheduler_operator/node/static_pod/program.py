@@ -55,13 +55,8 @@ class NodeProgramOptions:
         self, log_prefix: str, container: str = OPERAND, api_server: Probe | None = None
     ) -> NodeHost:
         """Make the host; `log_prefix` is the prefix of the static pod's log directories."""
-        return NodeHost(
-            NodePaths(self.pod_log_dir, self.kubelet_pod_dir, self.cgroup_dir),
-            log_prefix=log_prefix,
-            container=container,
-            operand=OPERAND,
-            api_server=api_server,
-        )
+        paths = NodePaths(self.pod_log_dir, self.kubelet_pod_dir, self.cgroup_dir)
+        return NodeHost(paths, log_prefix, container, api_server)
 
 
 class Terminated(BaseException):

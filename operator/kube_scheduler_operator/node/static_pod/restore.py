@@ -13,7 +13,7 @@ from ...base.files import Disk
 from ..protocol.result import STOCK, InstallerOutcome, Result
 from . import program
 from .activate import Activator, HealthTimeouts
-from .health_watch import Host
+from .host import NodeHost
 from .layout import Journal, Layout, Phase
 from .manifest import Manifest
 
@@ -35,7 +35,9 @@ def main(options: RestoreOptions) -> int:
     return program.run(lambda: restore(options), options.termination_log)
 
 
-def restore(options: RestoreOptions, disk: Disk | None = None, host: Host | None = None) -> Result:
+def restore(
+    options: RestoreOptions, disk: Disk | None = None, host: NodeHost | None = None
+) -> Result:
     """Restore the adopted manifest under the lock; every exit leaves a manifest in place.
 
     Tests replace the disk and the host.
@@ -52,7 +54,7 @@ def restore(options: RestoreOptions, disk: Disk | None = None, host: Host | None
 class Restore:
     """The steps of a restore; their state is on disk."""
 
-    def __init__(self, options: RestoreOptions, layout: Layout, host: Host) -> None:
+    def __init__(self, options: RestoreOptions, layout: Layout, host: NodeHost) -> None:
         self._options = options
         self._layout = layout
         self._host = host

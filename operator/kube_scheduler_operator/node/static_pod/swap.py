@@ -15,7 +15,7 @@ from ..protocol.boot_time import BootTime
 from ..protocol.result import STOCK, InstallerOutcome, Result
 from ..protocol.upgrade_request import is_upgrade, version_of
 from .activate import Activator, HealthTimeouts
-from .health_watch import Host
+from .host import NodeHost
 from .layout import Journal, Layout, OtherContentError, Phase
 from .manifest import Manifest
 from .revision_directory import newest_verified
@@ -50,7 +50,7 @@ class SwapRequest:
 class Swap:
     """The state machine of an installation; its state is on disk."""
 
-    def __init__(self, request: SwapRequest, layout: Layout, host: Host) -> None:
+    def __init__(self, request: SwapRequest, layout: Layout, host: NodeHost) -> None:
         self._request = request
         self._layout = layout
         self._host = host

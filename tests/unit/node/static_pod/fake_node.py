@@ -18,7 +18,7 @@ from typing import Any
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.node.static_pod import manifest
-from kube_scheduler_operator.node.static_pod.health_watch import Activity
+from kube_scheduler_operator.node.static_pod.host import Activity, NodeHost
 from kube_scheduler_operator.node.static_pod.processes import SchedulerProcess
 
 TICK = 0.1
@@ -99,8 +99,8 @@ class Pod:
     restart_requested: bool = False
 
 
-class FakeNode:
-    """The kubelet, its pods, and `watch.Host`."""
+class FakeNode(NodeHost):
+    """The kubelet, its pods, and the observations of them."""
 
     def __init__(
         self, manifest_path: Any, behaviour: Any = None, on_step: Any = lambda: None
@@ -120,7 +120,7 @@ class FakeNode:
         self.next_pass = 102.0
         self.history: list[tuple[float, str]] = []
 
-    # --- watch.Host -----------------------------------------------------------------------------
+    # --- NodeHost -------------------------------------------------------------------------------
     def now(self) -> Any:
         return self.time
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.node.static_pod import activate, health_watch, manifest
-from kube_scheduler_operator.node.static_pod.health_watch import Activity
+from kube_scheduler_operator.node.static_pod.host import Activity, NodeHost
 from kube_scheduler_operator.node.static_pod.installer import InstallerOptions, install
 from kube_scheduler_operator.node.static_pod.processes import SchedulerProcess
 
@@ -59,7 +59,7 @@ for _name in ("mkdir", "write", "sync", "rename", "exchange", "unlink", "symlink
     setattr(KillingDisk, _name, _killing(_name))
 
 
-class DiskNode:
+class DiskNode(NodeHost):
     """The smallest kubelet: the manifest that is there runs at once; bad revisions crash."""
 
     def __init__(self, path: Any, bad: Any) -> None:

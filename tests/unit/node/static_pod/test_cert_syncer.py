@@ -15,14 +15,14 @@ import pytest
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.node.static_pod.api_server import ApiServer, ApiServerError, in_cluster
-from kube_scheduler_operator.node.static_pod.cert_syncer import SecretRef, Syncer
+from kube_scheduler_operator.node.static_pod.cert_syncer import SecretRef, SecretSource, Syncer
 from kube_scheduler_operator.node.static_pod.certificates import Certificates
 
 CLIENT = SecretRef("managed", "client")
 SERVING = SecretRef("target", "serving", optional=True)
 
 
-class Cluster:
+class Cluster(SecretSource):
     """A fake cluster: Secrets by name, or the error of reading one."""
 
     def __init__(self, **secrets: Any) -> None:

@@ -17,7 +17,7 @@ from kube_scheduler_operator.node.protocol.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
 from kube_scheduler_operator.node.protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome
-from kube_scheduler_operator.node.static_pod import boot_clock, guard, manifest
+from kube_scheduler_operator.node.static_pod import guard, host, manifest
 from kube_scheduler_operator.node.static_pod.disk_state import look
 from kube_scheduler_operator.node.static_pod.guard import GuardOptions
 from kube_scheduler_operator.node.static_pod.kubeconfig import fingerprint
@@ -376,11 +376,11 @@ def test_an_implausible_number_in_a_report_does_not_count() -> None:
 
 def test_a_report_has_the_time_since_boot_before_its_look(world: World, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    before = boot_clock.now()
+    before = host.boot_time()
     assert guard.main(watched(world, look=True, termination_log=log)) == EXIT_DEFINITIVE
     read = reported(log.read_text()).read
     assert read.boot == before.boot != ""
-    assert round(before.seconds, 3) <= read.seconds <= boot_clock.seconds()
+    assert round(before.seconds, 3) <= read.seconds <= host.seconds_since_boot()
 
 
 def test_reports_of_the_same_state_at_different_times_are_equal(world: World) -> None:
@@ -410,4 +410,4 @@ def test_sigterm_ends_the_guard(conf: Path, tmp_path: Path) -> None:
 
 
 def test_an_unknown_boot_is_reported_as_unknown(tmp_path: Path) -> None:
-    assert boot_clock.now(tmp_path / "absent") == UNKNOWN
+    assert host.boot_time(tmp_path / "absent") == UNKNOWN

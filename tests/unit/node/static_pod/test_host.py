@@ -33,7 +33,7 @@ def after(tmp_path: Path) -> Runs:
             path = folder / f"{number}.log"
             path.write_text("".join(f"2025-11-21T09:00:00Z stderr F {line}\n" for line in lines))
             os.utime(path, (number, number))
-        return NodeHost(NodePaths(tmp_path, tmp_path, tmp_path), PREFIX, "kube-scheduler", "")
+        return NodeHost(NodePaths(tmp_path, tmp_path, tmp_path), PREFIX, "kube-scheduler")
 
     return written
 
