@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 REMEMBERED: Final = 4096
-"""Return the number of remembered addresses."""
+"""Addresses that are remembered."""
 
 LONGEST_CHARGE: Final = 10.0
 """Seconds for which charges refuse an address at most; it may be that of a node or a proxy."""
@@ -42,7 +42,6 @@ class AddressRate:
         self._full: OrderedDict[str, float] = OrderedDict()  # when each bucket is full again
 
     def __len__(self) -> int:
-        """Return the number of addresses that are remembered."""
         return len(self._full)
 
     def wait(self, address: str) -> float | None:

@@ -17,11 +17,11 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from ..base.klog import kv
 from .address_rate import source
-from .fairness import Standing, Use, makes_room
+from .fairness import Use, makes_room
 from .tcp_bytes import bytes_read
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from .address_rate import AddressRate
 
 log = logging.getLogger(__name__)
-
-P = TypeVar("P", bound=asyncio.Protocol)
 
 HANDSHAKE_SECONDS: Final = 10.0
 """Seconds after which a TLS handshake in progress is closed."""
@@ -65,15 +63,24 @@ _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER: a refused connection leaves no state in the kernel."""
 
 
+class ServedConnection(asyncio.Protocol):
+    """The protocol of a server for one connection, which begins after the TLS handshake."""
+
+    proven: bool = False  # whether it was used as intended; it is closed after the others
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is in progress."""
+        return True
+
+
 @dataclass(frozen=True, slots=True)
-class Sharing(Generic[P]):
+class Sharing:
     """How clients of different addresses share a server."""
 
     rate: AddressRate  # limits the handshakes of each address
     handshake_seconds: float
     handshakes: int
-    # whether a connection has been used as intended; it is closed after the others
-    proven: Callable[[P], bool]
     # open connections of one address; a further one waits PLACE_SECONDS for one that is idle that
     # long, and takes its place
     connections: int
@@ -86,7 +93,7 @@ class Sharing(Generic[P]):
     received: int = 16 * 1024
 
 
-class Listener(Generic[P]):
+class Listener:
     """Accepts connections.
 
     Beyond the limit, a connection is closed for each new one: the oldest in a TLS handshake, else
@@ -94,25 +101,22 @@ class Listener(Generic[P]):
     left for a connection. With `sharing`, see `fairness.makes_room`.
 
     Args:
-        factory: creates the protocol of a connection after its TLS handshake.
+        factory: creates the protocol of a connection.
         most: number of connections.
         tls: the context of TLS handshakes; None: plain connections.
-        idle: whether no request is in progress on a connection.
         sharing: how clients of different addresses share the server; None: they do not.
     """
 
     def __init__(
         self,
-        factory: Callable[[], P],
+        factory: Callable[[], ServedConnection],
         most: int,
         tls: ssl.SSLContext | None = None,
-        idle: Callable[[P], bool] = lambda _: True,
-        sharing: Sharing[P] | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
-        self._factory, self._most, self._tls, self._idle = factory, most, tls, idle
-        self._sharing = sharing
+        self._factory, self._most, self._tls, self._sharing = factory, most, tls, sharing
         # In the order of arrival; with `sharing`, of the last bytes received.
-        self._clients: dict[_Client[P], None] = {}
+        self._clients: dict[_Client, None] = {}
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
@@ -121,7 +125,6 @@ class Listener(Generic[P]):
         self._reported: set[str] = set()
 
     def __len__(self) -> int:
-        """Return the number of open connections."""
         return len(self._clients)
 
     @property
@@ -164,17 +167,17 @@ class Listener(Generic[P]):
         for client in list(self._clients):
             client.abort()
 
-    def started(self, client: _Client[P]) -> P | None:
+    def started(self, client: _Client) -> ServedConnection | None:
         """Make the server's protocol for a connection that is ready; None: it had to make room."""
         return self._factory() if client in self._clients else None
 
-    def used(self, client: _Client[P]) -> None:
+    def used(self, client: _Client) -> None:
         """Note that a connection is ready, or has received something."""
         if self._sharing is not None and client in self._clients:
             self._clients[client] = self._clients.pop(client)
             client.used_at = asyncio.get_running_loop().time()
 
-    def ended(self, client: _Client[P]) -> None:
+    def ended(self, client: _Client) -> None:
         self._clients.pop(client, None)
 
     # --- accepting ------------------------------------------------------------------------------
@@ -202,7 +205,7 @@ class Listener(Generic[P]):
         sock.listen(_BACKLOG)
 
     async def _accept(self, listening: socket.socket) -> None:
-        client: _Client[P] | None = None
+        client: _Client | None = None
         accepted = 0
         while True:
             accepted += 1
@@ -232,7 +235,7 @@ class Listener(Generic[P]):
     async def _accept_one(listening: socket.socket) -> tuple[socket.socket, Any]:
         return await asyncio.get_running_loop().sock_accept(listening)
 
-    async def _open(self, client: _Client[P], sock: socket.socket, wait: float) -> None:
+    async def _open(self, client: _Client, sock: socket.socket, wait: float) -> None:
         if self._sharing is None:
             await self._shake(client, sock, HANDSHAKE_SECONDS)
             return
@@ -248,7 +251,7 @@ class Listener(Generic[P]):
             else:  # it had to make room
                 _refuse(sock)
 
-    async def _place(self, client: _Client[P], sharing: Sharing[P]) -> bool:
+    async def _place(self, client: _Client, sharing: Sharing) -> bool:
         """Wait for a place among the connections of the address; False: it got none."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + PLACE_SECONDS
@@ -273,7 +276,7 @@ class Listener(Generic[P]):
                 await asyncio.sleep(_POLL_SECONDS)
         return False
 
-    async def _shake(self, client: _Client[P], sock: socket.socket, seconds: float) -> None:
+    async def _shake(self, client: _Client, sock: socket.socket, seconds: float) -> None:
         limit = seconds if self._tls is not None else None
         client.shakes = True
         try:
@@ -297,34 +300,33 @@ class Listener(Generic[P]):
             if not gate.users:
                 del self._gates[address]
 
-    def _make_room(self, newest: _Client[P] | None) -> None:
+    def _make_room(self, newest: _Client | None) -> None:
         """Close one connection."""
         victim = next(self._candidates(newest), None)
         if victim is not None:
             victim.abort()
 
-    def _candidates(self, newest: _Client[P] | None) -> Iterator[_Client[P]]:
+    def _candidates(self, newest: _Client | None) -> Iterator[_Client]:
         if self._sharing is not None:
             yield from self._fair(newest, self._sharing)
             return
         others = [client for client in self._clients if client is not newest]
         yield from (client for client in others if client.protocol is None)
-        yield from (c for c in others if c.protocol is not None and self._idle(c.protocol))
+        yield from (c for c in others if c.protocol is not None and c.protocol.idle)
         yield from others
 
-    def _fair(self, newest: _Client[P] | None, sharing: Sharing[P]) -> Iterator[_Client[P]]:
+    def _fair(self, newest: _Client | None, sharing: Sharing) -> Iterator[_Client]:
         clients = list(self._clients)
-        order = makes_room([Standing(peer.address, self._use(peer, sharing)) for peer in clients])
+        order = makes_room([(peer.address, self._use(peer, sharing)) for peer in clients])
         yield from (clients[at] for at in order if clients[at] is not newest)
 
-    def _use(self, client: _Client[P], sharing: Sharing[P]) -> Use:
+    def _use(self, client: _Client, sharing: Sharing) -> Use:
         protocol = client.protocol
         if protocol is None:
             return Use.OPENS
-        idle = self._idle(protocol)
-        if sharing.proven(protocol):
-            return Use.RESTS if idle else Use.WORKS
-        if not idle:
+        if protocol.proven:
+            return Use.RESTS if protocol.idle else Use.WORKS
+        if not protocol.idle:
             return Use.ASKS
         age = asyncio.get_running_loop().time() - client.used_at
         return Use.NEW if age < sharing.new_seconds else Use.UNUSED
@@ -381,11 +383,11 @@ def _refuse(sock: socket.socket) -> None:
     sock.close()
 
 
-class _Client(asyncio.Protocol, Generic[P]):
+class _Client(asyncio.Protocol):
     """One connection: forwards to the server's protocol."""
 
-    def __init__(self, listener: Listener[P], sock: socket.socket, address: str) -> None:
-        self.protocol: P | None = None
+    def __init__(self, listener: Listener, sock: socket.socket, address: str) -> None:
+        self.protocol: ServedConnection | None = None
         self.address = address
         self.shakes = False  # the event loop has the socket
         self.waiting = True  # for a place among the connections of its address
@@ -417,7 +419,6 @@ class _Client(asyncio.Protocol, Generic[P]):
         return read > 2 * self._data + OVERHEAD + later
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Return the connection is ready."""
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         self._listener.used(self)
         self.protocol = self._listener.started(self)
@@ -427,7 +428,6 @@ class _Client(asyncio.Protocol, Generic[P]):
             self.protocol.connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Return the connection has ended."""
         self._listener.ended(self)
         if self.protocol is not None:
             self.protocol.connection_lost(error)

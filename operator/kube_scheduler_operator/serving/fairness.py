@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 MANY: Final = 8
 """Connections with which an API server may start all at once, before the first answer."""
@@ -33,12 +32,8 @@ class Use(IntEnum):
     """A request is in progress on a connection that was used as intended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A connection among the others."""
-
-    address: str
-    use: Use
+Standing: TypeAlias = tuple[str, Use]
+"""The address of a connection, and its use."""
 
 
 def makes_room(standings: Sequence[Standing]) -> Iterator[int]:
@@ -48,15 +43,15 @@ def makes_room(standings: Sequence[Standing]) -> Iterator[int]:
     any of an address with more than MANY of which none was ever used as intended; of those, the
     address with most loses one. Then the address with most connections loses the least useful one.
     """
-    numbers = Counter(standing.address for standing in standings)
-    unused = Counter(standing.address for standing in standings if standing.use is Use.UNUSED)
-    proven = {standing.address for standing in standings if standing.use in (Use.RESTS, Use.WORKS)}
+    numbers = Counter(address for address, _ in standings)
+    unused = Counter(address for address, use in standings if use is Use.UNUSED)
+    proven = {address for address, use in standings if use in (Use.RESTS, Use.WORKS)}
     useless = unused | Counter(
         {address: n for address, n in numbers.items() if n > MANY and address not in proven}
     )
 
     def order(at: int) -> tuple[bool, int, Use]:
-        address, use = standings[at].address, standings[at].use
+        address, use = standings[at]
         if use is Use.UNUSED or (useless[address] > MANY and address not in proven):
             return False, -useless[address], use
         return True, -numbers[address], use

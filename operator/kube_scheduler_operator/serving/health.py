@@ -88,11 +88,10 @@ class HealthServer(HttpServer):
             idle_seconds=keep_alive,
             connections=MAX_CONNECTIONS,
         )
-        sharing: Sharing[Connection] = Sharing(
+        sharing = Sharing(
             AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
             HANDSHAKE_SECONDS,
             HANDSHAKES_TOGETHER,
-            lambda connection: connection.proven,
             CONNECTIONS_OF_ONE,
         )
         super().__init__(self._respond, limits, HealthConnection, sharing)

@@ -6,13 +6,16 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Mapping
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import httptools
 
 from ..base.klog import kv
-from .connections import set_reading
-from .http_types import Answer, App, HttpRequest, HttpResponse, Limits, text
+from .connections import ServedConnection, set_reading
+from .http_types import Answer, HttpRequest, HttpResponse, text
+
+if TYPE_CHECKING:
+    from .http_server import HttpServer
 
 log = logging.getLogger(__name__)
 
@@ -36,33 +39,7 @@ _REASONS: Final[Mapping[int, bytes]] = {
 _OK: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
 
 
-class Connections:
-    """The open connections of a server."""
-
-    def __init__(self, app: App, limits: Limits | None = None) -> None:
-        self.app = app
-        self.limits = limits or Limits()
-        self.connections: dict[Connection, None] = {}  # open connections, in the order of arrival
-        # number of requests that a `Connection` refused itself, by status
-        self.refused: dict[int, int] = {}
-        self.held = 0  # bytes of all bodies that are being received or handled
-        self.now = 0.0  # the loop's time, updated once a second
-        self.empty = asyncio.Event()
-
-    def joined(self, connection: Connection) -> None:
-        self.connections[connection] = None
-
-    def left(self, connection: Connection) -> None:
-        self.connections.pop(connection, None)
-        if not self.connections:
-            self.empty.set()
-
-    def relieve(self) -> None:
-        """Return all bodies together are too large: refuse the client with most of them."""
-        max(self.connections, key=lambda connection: connection.held).overload()
-
-
-class Connection(asyncio.Protocol):
+class Connection(ServedConnection):
     """One client connection. httptools' parser (llhttp) calls the methods `on_…`."""
 
     BUG: ClassVar = text(500, "internal error; the extender's log has the traceback")
@@ -70,7 +47,7 @@ class Connection(asyncio.Protocol):
     # The part of a request that is being received.
     _NOTHING, _HEAD, _BODY = range(3)
 
-    def __init__(self, server: Connections) -> None:
+    def __init__(self, server: HttpServer) -> None:
         self._server = server
         self._limits = server.limits
         self._app = server.app
@@ -84,7 +61,6 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._body: bytes | bytearray = b""
         self.held = 0  # bytes of the bodies that are being received or handled
-        self.proven = False  # whether a request was answered with success
         self._around = 0  # bytes since the last byte of a body
         self._expects = False
         self._waiting: deque[tuple[HttpRequest, bool]] = deque()
@@ -95,7 +71,6 @@ class Connection(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in progress."""
         return not (self._receiving or self._waiting or self._task)
 
     # --- asyncio ------------------------------------------------------------------------------
@@ -108,14 +83,13 @@ class Connection(asyncio.Protocol):
         self._server.joined(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Return the connection has ended; pending requests are dropped."""
+        """Drop the pending requests."""
         self._transport = None
         self._waiting.clear()
         self._release(self.held)
         self._server.left(self)
 
     def data_received(self, data: bytes) -> None:
-        """Receive bytes of one or several requests."""
         if self._refused:
             return
         if not self._receiving:
@@ -131,19 +105,18 @@ class Connection(asyncio.Protocol):
             self._refuse(431, f"headers are limited to {self._limits.head} bytes")
 
     def eof_received(self) -> bool:
-        """Return the client has closed its half and may still read."""
+        """Note that the client has closed its half; it may still read."""
         if self._tls or not (self._waiting or self._task or self._unread):
             return False
         self._ending = True
         return True  # keep our half open until the last response
 
     def pause_writing(self) -> None:
-        """Return the client does not read: stop reading as well."""
+        """Stop reading, as the client does."""
         self._unread, self._since = True, self._server.now
         self._read(False)
 
     def resume_writing(self) -> None:
-        """Return the client reads again."""
         self._unread, self._since = False, self._server.now
         self._next()
 
@@ -158,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Return a header; only those that affect the reading of the body are used."""
+        """Use only the headers that affect the reading of the body."""
         length = len(name)
         if length == 14 and name.lower() == b"content-length":
             if value.isdigit() and int(value[:20]) > self._limits.body:
@@ -194,7 +167,7 @@ class Connection(asyncio.Protocol):
             server.relieve()
 
     def on_message_complete(self) -> None:
-        """Return a request is complete: handle it, or queue it behind those before it."""
+        """Handle a complete request, or queue it behind those before it."""
         if self._parser.should_upgrade():
             self._refuse(501, "this server supports only HTTP/1.1, without upgrades")
         if self._refused:

@@ -17,7 +17,7 @@ from typing import Final
 
 from .address_rate import AddressRate
 from .connections import Listener, Sharing
-from .http_connection import Connection, Connections
+from .http_connection import Connection
 from .http_types import App, Limits
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ RECEIVED: Final = 256 * 1024
 """Bytes that the kernel receives before they are read; requests may have many megabytes."""
 
 
-class HttpServer(Connections):
+class HttpServer:
     """Accepts connections and enforces their time limits.
 
     `connection` is their class. `sharing` is how clients of different addresses share the server;
@@ -49,11 +49,17 @@ class HttpServer(Connections):
         app: App,
         limits: Limits | None = None,
         connection: type[Connection] = Connection,
-        sharing: Sharing[Connection] | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
-        super().__init__(app, limits)
+        self.app, self.limits = app, limits or Limits()
+        self.connections: dict[Connection, None] = {}  # open connections, in the order of arrival
+        # number of requests that a `Connection` refused itself, by status
+        self.refused: dict[int, int] = {}
+        self.held = 0  # bytes of all bodies that are being received or handled
+        self.now = 0.0  # the loop's time, updated once a second
         self._connection, self._sharing = connection, sharing
-        self._listener: Listener[Connection] | None = None
+        self._empty = asyncio.Event()
+        self._listener: Listener | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -73,17 +79,25 @@ class HttpServer(Connections):
         if sharing is None and tls is not None:
             sharing = _of_few_clients(self.limits.connections)
         self._listener = Listener(
-            lambda: self._connection(self),
-            self.limits.connections,
-            tls,
-            lambda connection: connection.idle,
-            sharing,
+            lambda: self._connection(self), self.limits.connections, tls, sharing
         )
         await self._listener.start(host, port)
         loop = asyncio.get_running_loop()
         self.now = loop.time()
         self._timer = loop.call_later(SWEEP, self._sweep)
         return self._listener.address
+
+    def joined(self, connection: Connection) -> None:
+        self.connections[connection] = None
+
+    def left(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        if not self.connections:
+            self._empty.set()
+
+    def relieve(self) -> None:
+        """Refuse the client with most of all bodies, which together are too large."""
+        max(self.connections, key=lambda connection: connection.held).overload()
 
     def finish(self) -> None:
         """Close all connections, each after the last response that is due."""
@@ -98,8 +112,8 @@ class HttpServer(Connections):
         try:
             async with asyncio.timeout(grace):
                 while self.connections:
-                    self.empty.clear()
-                    await self.empty.wait()
+                    self._empty.clear()
+                    await self._empty.wait()
         except TimeoutError:
             log.warning("Aborted %d connections that did not close in time", len(self.connections))
             for connection in list(self.connections):
@@ -117,13 +131,12 @@ class HttpServer(Connections):
         self._timer = loop.call_later(SWEEP, self._sweep)
 
 
-def _of_few_clients(connections: int) -> Sharing[Connection]:
+def _of_few_clients(connections: int) -> Sharing:
     """Binds of a kube-scheduler come all at once, so one address may have all connections."""
     return Sharing(
         AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
         HANDSHAKE_SECONDS,
         HANDSHAKES_TOGETHER,
-        lambda connection: connection.proven,
         connections,
         received=RECEIVED,
     )

@@ -16,7 +16,7 @@ import uvloop
 
 from kube_scheduler_operator.serving import connections
 from kube_scheduler_operator.serving.address_rate import AddressRate
-from kube_scheduler_operator.serving.connections import Listener, Sharing
+from kube_scheduler_operator.serving.connections import Listener, ServedConnection, Sharing
 
 if TYPE_CHECKING:
     from ..conftest import CertificateFiles
@@ -27,12 +27,16 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 }
 
 
-class Echo(asyncio.Protocol):
+class Echo(ServedConnection):
     """Returns what it receives, and "end" at the end; lines make it busy or proven."""
 
     def __init__(self) -> None:
-        self.busy = self.proven = False
+        self.busy = False
         self.transport: Any = None
+
+    @property
+    def idle(self) -> bool:
+        return not self.busy
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -49,8 +53,8 @@ class Echo(asyncio.Protocol):
 
 
 @contextlib.asynccontextmanager
-async def listening(most: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Listener[Echo]]:
-    listener = Listener(Echo, most, tls, lambda echo: not echo.busy)
+async def listening(most: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Listener]:
+    listener = Listener(Echo, most, tls)
     await listener.start("127.0.0.1", 0)
     try:
         yield listener
@@ -79,7 +83,7 @@ class Client:
 CLIENTS: list[Client] = []
 
 
-async def connect(listener: Listener[Echo], tls: ssl.SSLContext | None = None) -> Client:
+async def connect(listener: Listener, tls: ssl.SSLContext | None = None) -> Client:
     async with asyncio.timeout(20):
         CLIENTS.append(Client(*await asyncio.open_connection(*listener.address, ssl=tls)))
     return CLIENTS[-1]
@@ -258,25 +262,22 @@ def test_an_address_in_use_is_reported(run: Any) -> None:
 # --- fair shares by address -----------------------------------------------------------------------
 
 
-def sharing(
-    rate: float = 1e6, burst: int = 1000, patience: float = 0.0, **more: Any
-) -> Sharing[Echo]:
+def sharing(rate: float = 1e6, burst: int = 1000, patience: float = 0.0, **more: Any) -> Sharing:
     """Shares by address; a connection that was busy is proven."""
     limited = AddressRate(rate, burst, patience, time.monotonic)
     return Sharing(
         limited,
         0.3,
         2,
-        lambda echo: echo.proven,
         **({"connections": 64, "new_seconds": 0.0} | more),
     )
 
 
 @contextlib.asynccontextmanager
 async def shared(
-    most: int, tls: ssl.SSLContext | None = None, shares: Sharing[Echo] | None = None
-) -> AsyncIterator[Listener[Echo]]:
-    listener = Listener(Echo, most, tls, lambda echo: not echo.busy, shares or sharing())
+    most: int, tls: ssl.SSLContext | None = None, shares: Sharing | None = None
+) -> AsyncIterator[Listener]:
+    listener = Listener(Echo, most, tls, shares or sharing())
     await listener.start("127.0.0.1", 0)
     try:
         yield listener
@@ -285,7 +286,7 @@ async def shared(
         listener.abort()
 
 
-async def connect_from(listener: Listener[Echo], address: str) -> Client:
+async def connect_from(listener: Listener, address: str) -> Client:
     async with asyncio.timeout(20):
         made = await asyncio.open_connection(*listener.address, local_addr=(address, 0))
     CLIENTS.append(Client(*made))
@@ -342,7 +343,7 @@ def test_handshakes_of_an_address_are_limited_before_they_begin(run: Any, tls: A
     run(test)
 
 
-async def _handshakes(listener: Listener[Echo], tls: ssl.SSLContext, address: str, n: int) -> None:
+async def _handshakes(listener: Listener, tls: ssl.SSLContext, address: str, n: int) -> None:
     for _ in range(n):
         made = await asyncio.open_connection(*listener.address, local_addr=(address, 0), ssl=tls)
         CLIENTS.append(Client(*made))
@@ -472,7 +473,7 @@ def test_a_connection_with_nearly_empty_records_ends_and_its_address_waits(
     assert caplog.text.count("sent TLS records without data") == 1
 
 
-async def _empty_records(listener: Listener[Echo], tls: ssl.SSLContext) -> None:
+async def _empty_records(listener: Listener, tls: ssl.SSLContext) -> None:
     """Send one byte in each record, until the server ends the connection."""
     try:
         made = await asyncio.open_connection(

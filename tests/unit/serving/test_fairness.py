@@ -15,7 +15,7 @@ def standings(text: str) -> list[Standing]:
     for word in text.split():
         name, _, number = word.partition("*")
         address, _, use = name.partition(":")
-        found += int(number or 1) * [Standing(address, USES[use])]
+        found += int(number or 1) * [(address, USES[use])]
     return found
 
 
@@ -51,5 +51,5 @@ def test_a_single_handshake_never_goes_before_an_idle_stranger(
     found = standings(f"lone:opens {others} a:{use}*{number}")
     order = list(makes_room(found))
     assert sorted(order) == list(range(len(found)))
-    idle = [at for at, one in enumerate(found) if one.address == "a"]
+    idle = [at for at, one in enumerate(found) if one[0] == "a"]
     assert order.index(0) > order.index(idle[0])

@@ -134,7 +134,7 @@ class WebhookServer:
         self._shared = SharedDesk(decisions.decide, reports.count)
         self._serving: ServeOrder | None = None
         self._certificate: ServingCertificate | None = None
-        self._listener: Listener[ReviewConnection] | None = None
+        self._listener: Listener | None = None
 
     async def serve(self, serving: ServeOrder) -> None:
         """Serve with this certificate from now on; a problem is reported."""
@@ -166,12 +166,10 @@ class WebhookServer:
         listener.abort()
 
     async def _listen(self, certificate: ServingCertificate) -> None:
-        clock = time.monotonic
-        sharing: Sharing[ReviewConnection] = Sharing(
-            AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, clock),
+        sharing = Sharing(
+            AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
             HANDSHAKE_SECONDS,
             HANDSHAKES_TOGETHER,
-            lambda connection: connection.proven,
             CONNECTIONS_OF_ONE,
         )
         while True:
@@ -179,7 +177,6 @@ class WebhookServer:
                 lambda: ReviewConnection(self._shared),
                 MAX_CONNECTIONS,
                 certificate.context,
-                lambda connection: connection.idle,
                 sharing,
             )
             try:

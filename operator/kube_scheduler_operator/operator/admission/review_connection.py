@@ -15,7 +15,7 @@ from typing import Final
 
 from ...base.json_text import count_values, separators
 from ...serving.address_rate import source
-from ...serving.connections import set_reading
+from ...serving.connections import ServedConnection, set_reading
 from ...serving.http_connection import CLOSE, head_of
 from ...serving.http_types import TEXT, HttpResponse
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
@@ -68,11 +68,10 @@ class ReviewState(Enum):
     END = auto()
 
 
-class ReviewConnection(asyncio.Protocol):
+class ReviewConnection(ServedConnection):
     """A connection of a client."""
 
     def __init__(self, shared: SharedDesk) -> None:
-        self.proven = False  # whether a review was answered
         self._shared = shared
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
