@@ -26,6 +26,9 @@ from .reading import Take, decoded, read_body
 
 T = TypeVar("T")
 
+JSON: Final = "application/json"
+"""Accept header of complete objects."""
+
 FIRST_PAGE: Final = 50
 """Objects in the first page of fields; the server encodes up to 75 MiB of the largest ones."""
 
@@ -114,7 +117,7 @@ class JsonSource:
         self._request = request
 
     async def page(self, params: Mapping[str, str]) -> bytes:
-        return await self._client.take(self._request, params, "application/json", read_body)
+        return await self._client.take(self._request, params, JSON, read_body)
 
     async def first(self, params: Mapping[str, str], excess: str) -> Page:
         """Return the metadata of the first object, which may be larger than the limit as well."""
@@ -160,7 +163,8 @@ class FieldSource:
 
 
 def _kind(request: ApiRequest) -> str:
-    return request.resource.kind if request.resource else ""
+    """Return the kind, or its name in URLs if it is not known."""
+    return request.resource.kind if request.resource else request.path.rpartition("/")[2]
 
 
 def _reading(request: ApiRequest, take: Take[T]) -> Take[T]:

@@ -9,21 +9,22 @@ decoded, and an object that cannot be decoded even alone is left out.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import aiohttp
 
 from ...base.json_text import bounded
 from ..api import Object
-from ..list_sources import take_first
+from ..errors import ApiRequest
+from ..list_sources import JSON, JsonSource
 from ..oversized import Notices
-from ..pages import Page, Pages, PageSize
-from ..protobuf_list import ACCEPT_METADATA
-from ..reading import Lines, abort, decoded, read_body
+from ..pages import Pages, PageSize
+from ..reading import Lines, Take, abort, decoded, read_body
 from .imports import client_api
+
+T = TypeVar("T")
 
 _notices: Final = Notices()
 
@@ -40,11 +41,12 @@ def install_decoder() -> None:
 async def _get(url: str, **arguments: Any) -> Any:
     """Replaces kopf's `get`, which reads and decodes all of a response."""
     path, _, query = url.partition("?")
+    client, request = _KopfClient(arguments), ApiRequest("list", path)
     params = dict(parse_qsl(query, keep_blank_values=True))
     if "limit" not in params:
-        return await decoded(await _read(url, arguments))
+        return await decoded(await client.take(request, params, JSON, read_body))
     size = _sizes.setdefault(path, PageSize(int(params["limit"])))
-    page = await Pages(_Source(path, arguments), size).page(params)
+    page = await Pages(JsonSource(client, request), size).page(params)
     _notices.report(page.left_out)
     return {
         "kind": page.kind,
@@ -54,39 +56,24 @@ async def _get(url: str, **arguments: Any) -> Any:
     }
 
 
-async def _read(url: str, arguments: Mapping[str, Any]) -> bytes:
-    async with _requested(url, arguments) as response:
-        return await read_body(response)
+class _KopfClient:
+    """Sends requests with kopf's session; implements `list_sources.Client`."""
 
-
-@asynccontextmanager
-async def _requested(
-    url: str, arguments: Mapping[str, Any]
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    response = await client_api.request(method="get", url=url, **arguments)
-    async with response:
-        try:
-            yield response
-        finally:
-            abort(response)
-
-
-class _Source:
-    """The pages of a list of kopf; implements `pages.PageSource`."""
-
-    def __init__(self, path: str, arguments: Mapping[str, Any]) -> None:
-        self._path = path
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
         self._arguments = arguments
 
-    async def page(self, params: Mapping[str, str]) -> bytes:
-        """Return a page as JSON."""
-        return await _read(f"{self._path}?{urlencode(params)}", self._arguments)
-
-    async def first(self, params: Mapping[str, str], excess: str) -> Page:
-        """Return the metadata of the first object."""
-        arguments = {**self._arguments, "headers": {"Accept": ACCEPT_METADATA}}
-        async with _requested(f"{self._path}?{urlencode(params)}", arguments) as response:
-            return await take_first(self._path.rpartition("/")[2], excess, response)
+    async def take(
+        self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
+    ) -> T:
+        url = f"{request.path}?{urlencode(params)}" if params else request.path
+        response = await client_api.request(
+            method="get", url=url, headers={"Accept": accept}, **self._arguments
+        )
+        async with response:
+            try:
+                return await take(response)
+            finally:
+                abort(response)
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from ...base.backoff import Backoff
@@ -53,43 +53,14 @@ class Tuning:
     quiet: float = 150.0  # a stream that delivers nothing for this long is listed again
 
 
-class NoDiffBase(kopf.DiffBaseStorage):
+class NoDiffBase(kopf.MultiDiffBaseStorage):
     """Stores nothing about objects, so that kopf neither annotates nor deep-copies them."""
 
-    def build(
-        self,
-        *,
-        body: kopf.Body,  # noqa: ARG002
-        extra_fields: Iterable[Any] | None = None,  # noqa: ARG002
-    ) -> kopf.BodyEssence:
-        """Use no part of the object."""
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
         return kopf.BodyEssence()
-
-    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:  # noqa: ARG002
-        return None
-
-    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
-        """Store nothing."""
-
-
-class NoProgress(kopf.ProgressStorage):
-    """Stores nothing about handlers: event handlers have no progress."""
-
-    def fetch(self, *, key: Any, body: kopf.Body) -> None:
-        """Nothing is stored."""
-
-    def store(self, *, key: Any, record: Any, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Store nothing."""
-
-    def purge(self, *, key: Any, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Remove nothing."""
-
-    def touch(self, *, body: kopf.Body, patch: kopf.Patch, value: str | None) -> None:
-        """Touch nothing."""
-
-    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
-        """Hide nothing; the base class would deep-copy."""
-        return essence
 
 
 def configure(settings: kopf.OperatorSettings, tuning: Tuning) -> None:
@@ -98,7 +69,7 @@ def configure(settings: kopf.OperatorSettings, tuning: Tuning) -> None:
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.persistence.diffbase_storage = NoDiffBase()
-    settings.persistence.progress_storage = NoProgress()
+    settings.persistence.progress_storage = kopf.MultiProgressStorage(())
     settings.watching.chunk_size = PAGE
     settings.watching.server_timeout = tuning.server_timeout
     settings.watching.inactivity_timeout = tuning.inactivity

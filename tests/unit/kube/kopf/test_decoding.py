@@ -109,12 +109,12 @@ class Server:
         self.objects = objects
         self.asked: list[int] = []
 
-    async def request(self, *, url: str, headers: Any = None, **_: Any) -> Response:
+    async def request(self, *, url: str, headers: Any, **_: Any) -> Response:
         query = dict(parse_qsl(url.partition("?")[2]))
         begin, limit = int(query.get("continue", 0)), int(query["limit"])
         self.asked.append(limit)
         page = [dict(obj) for obj in self.objects[begin : begin + limit]]
-        if headers:
+        if headers["Accept"] != "application/json":
             assert "as=PartialObjectMetadataList" in headers["Accept"]
             page = [{"metadata": obj["metadata"]} for obj in page]
         metadata = {"resourceVersion": "9"}

@@ -286,14 +286,15 @@ def test_settings_make_kopf_only_watch() -> None:
     assert result.process.ultimate_exiting_timeout is None
     assert result.watching.server_timeout == 300
     assert result.watching.inactivity_timeout == 70
-    assert isinstance(result.persistence.diffbase_storage, settings.NoDiffBase)
-    assert isinstance(result.persistence.progress_storage, settings.NoProgress)
 
 
 def test_storages_store_nothing() -> None:
     body = kopf.Body({"metadata": {"annotations": {}}, "spec": {"a": 1}})
     patch = kopf.Patch()
-    diffbase, progress = settings.NoDiffBase(), settings.NoProgress()
+    configured = kopf.OperatorSettings()
+    settings.configure(configured, settings.Tuning())
+    diffbase: Any = configured.persistence.diffbase_storage
+    progress: Any = configured.persistence.progress_storage
     essence = diffbase.build(body=body)
     diffbase.store(body=body, patch=patch, essence=essence)
     progress.store(key="x", record={}, body=body, patch=patch)
@@ -301,8 +302,7 @@ def test_storages_store_nothing() -> None:
     progress.touch(body=body, patch=patch, value="x")
     assert essence == {}
     assert diffbase.fetch(body=body) is None
-    fetched: Any = progress.fetch
-    assert fetched(key="x", body=body) is None
+    assert progress.fetch(key="x", body=body) is None
     assert progress.clear(essence=essence) is essence
     assert not patch
 
