@@ -114,13 +114,18 @@ class Watcher:
         """Watch until `stop` is set; wait for missing kinds and retry after every error."""
         self._loop = asyncio.get_running_loop()
         quiet()
+        patience = Patience(backoff=NO_RETRIES)
+        async with ApiClient(credentials, field_manager="watch", patience=patience) as client:
+            await self._run(client, stop)
+
+    async def _run(self, client: ApiClient, stop: asyncio.Event) -> None:
         delay = 0.0
-        while not stop.is_set():
-            if not await self._kinds_served(credentials, stop):
-                return
+        while await self._kinds_served(client, stop):
             started, life = time.monotonic(), self._life
-            thread = _Thread(lambda flag: self._operate(credentials, flag), self.tuning.check)
-            appearing = asyncio.create_task(self._await_optional(credentials))
+            thread = _Thread(
+                lambda flag: self._operate(client.credentials, flag), self.tuning.check
+            )
+            appearing = asyncio.create_task(self._await_optional(client))
             try:
                 await thread.run(stop, self._stuck)
             finally:
@@ -128,17 +133,14 @@ class Watcher:
                 await asyncio.gather(appearing, return_exceptions=True)
             if stop.is_set():
                 return
-            if self._life != life:
-                # At once, but not all the time if the members of etcd contradict each other.
-                steady = time.monotonic() - started >= self.tuning.stable
-                delay = 0.0 if steady else self.tuning.restart.after(delay)
-                await _pause(stop, 0.0 if steady else delay)
-                continue
-            if self._reason and thread.error is None:
-                continue
-            self._failed(None, thread.error or RuntimeError(thread.reason))
+            if self._life == life:
+                if self._reason and thread.error is None:
+                    continue
+                self._failed(None, thread.error or RuntimeError(thread.reason))
             if time.monotonic() - started >= self.tuning.stable:
                 delay = 0.0
+                if self._life != life:
+                    continue  # sooner, the members of etcd may contradict each other all the time
             delay = self.tuning.restart.after(delay)
             await _pause(stop, delay)
 
@@ -200,43 +202,35 @@ class Watcher:
                 return f"{stream} has delivered nothing for {silent:.0f} s"
         return ""
 
-    async def _kinds_served(self, credentials: Credentials, stop: asyncio.Event) -> bool:
+    async def _kinds_served(self, client: ApiClient, stop: asyncio.Event) -> bool:
         """Wait until the API serves every required kind; False if stopped first.
 
         kopf lists the kinds of the API server only when it starts.
         """
-        async with ApiClient(
-            credentials, field_manager="watch", patience=Patience(backoff=NO_RETRIES)
-        ) as client:
-            while not stop.is_set():
-                try:
-                    missing = await _missing(client, self.kinds)
-                except KubeError as error:
-                    self._failed(None, error)
-                else:
-                    self._report_missing(missing)
-                    if self._optional.issuperset(missing):
-                        self._reason = ""
-                        return True
-                await _pause(stop, self.tuning.discovery)
+        while not stop.is_set():
+            try:
+                missing = await _missing(client, self.kinds)
+            except KubeError as error:
+                self._failed(None, error)
+            else:
+                self._report_missing(missing)
+                if self._optional.issuperset(missing):
+                    self._reason = ""
+                    return True
+            await _pause(stop, self.tuning.discovery)
         return False
 
-    async def _await_optional(self, credentials: Credentials) -> None:
+    async def _await_optional(self, client: ApiClient) -> None:
         """Return when the API server serves an optional kind that was missing."""
-        if not self.missing:
-            return
-        async with ApiClient(
-            credentials, field_manager="watch", patience=Patience(backoff=NO_RETRIES)
-        ) as client:
-            while True:
-                await asyncio.sleep(self.tuning.appearing)
-                with contextlib.suppress(KubeError):
-                    served = set(self.missing) - set(await _missing(client, self.missing))
-                    if served:
-                        names = ", ".join(sorted(resource.name for resource in served))
-                        self._reason = f"the API server now serves {names}"
-                        _log.info("%s", self._reason)
-                        return
+        while self.missing:
+            await asyncio.sleep(self.tuning.appearing)
+            with contextlib.suppress(KubeError):
+                served = set(self.missing) - set(await _missing(client, self.missing))
+                if served:
+                    names = ", ".join(sorted(resource.name for resource in served))
+                    self._reason = f"the API server now serves {names}"
+                    _log.info("%s", self._reason)
+                    return
 
     @property
     def _optional(self) -> frozenset[Resource]:
