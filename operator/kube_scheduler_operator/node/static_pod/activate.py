@@ -13,12 +13,15 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .health_watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, HealthWatch
 from .host import NodeHost
 from .layout import Journal, Layout
 from .manifest import Manifest, Probe
+
+if TYPE_CHECKING:
+    from .program import NodeProgramOptions
 
 log = logging.getLogger(__name__)
 
@@ -61,14 +64,6 @@ class ManifestAppearedError(OSError):
     """Another program wrote a manifest during a swap; the retry decides what it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthTimeouts:
-    """Time limits for a new scheduler, in seconds."""
-
-    health_timeout: float = 60.0  # time within which it must become ready
-    settling_time: float = 2.0  # time for which it must then stay ready without a restart
-
-
 @dataclass(slots=True)
 class _Release:
     """Since when the parts of the old scheduler are gone; None: they are not."""
@@ -101,10 +96,10 @@ class _Release:
 class Activator:
     """Makes the node run a manifest. Its state is the journal on disk."""
 
-    def __init__(self, layout: Layout, host: NodeHost, timeouts: HealthTimeouts) -> None:
+    def __init__(self, layout: Layout, host: NodeHost, options: NodeProgramOptions) -> None:
         self._layout = layout
         self._host = host
-        self._timeouts = timeouts
+        self._options = options
         self.steps: dict[str, float] = {}  # duration of each step in seconds, in order
 
     def activate(
@@ -178,8 +173,8 @@ class Activator:
         host = self._host
         begin = host.now()
         placed = begin if journal.placed is None else journal.placed
-        watch = HealthWatch(target, self._timeouts.settling_time)
-        timeout = self._timeouts.health_timeout
+        watch = HealthWatch(target, self._options.settling_time)
+        timeout = self._options.health_timeout
         deadline = max(placed + timeout, begin + min(RESUMED_WATCH, timeout))
         probed, since = begin, journal.placed_at
         away_since: float | None = None

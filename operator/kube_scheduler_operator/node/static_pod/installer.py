@@ -27,7 +27,7 @@ from .certificates import Certificates
 from .host import NodeHost
 from .layout import CONFIGMAPS, Layout
 from .manifest import ManifestError, Probe
-from .swap import Swap, SwapRequest
+from .swap import RevisionFiles, Swap
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +54,10 @@ class InstallerOptions(program.NodeProgramOptions):
     kubeconfig: Path | None = None
     secrets_dir: Path | None = None
     certs_dir: Path | None = None
-    rollback: bool = False
+    rollback: bool = False  # whether it may replace a newer revision
+    # whether another version in kubeadm's manifest is a request to upgrade
     follow_kubeadm: bool = False
-    keep: frozenset[int] | None = None
+    keep: frozenset[int] | None = None  # older revisions whose directories stay; None: all of them
 
 
 def main(options: InstallerOptions) -> int:
@@ -91,7 +92,7 @@ def install(
     _provide_certificates(options, disk)
     if options.permission is not None and not is_granted(options.permission):
         with program.alone(layout):
-            superseded = Swap(_request(options, pod, checked), layout, host).stage()
+            superseded = Swap(options, _files(options, pod, checked), layout, host).stage()
             layout.leave_running()  # a power cut during a swap may have left no manifest
         if superseded is not None:
             return superseded
@@ -99,7 +100,7 @@ def install(
             options.staged.touch()
         _wait_for_permission(options.permission)
     with program.alone(layout):
-        return Swap(_request(options, pod, checked), layout, host).run()
+        return Swap(options, _files(options, pod, checked), layout, host).run()
 
 
 def wait_for_preflight(effective_config: Path, proc: Path) -> bytes:
@@ -161,7 +162,7 @@ def _provide_certificates(options: InstallerOptions, disk: Disk) -> None:
             certificates.put(name, data)
 
 
-def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -> SwapRequest:
+def _files(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -> RevisionFiles:
     fingerprint = kubeconfig.fingerprint(options.kubeconfig) if options.kubeconfig else ""
     until = kubeconfig.expires(options.kubeconfig) if options.kubeconfig else None
     final = manifest.static_pod_for_revision(
@@ -172,22 +173,8 @@ def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -
         rfc3339(until) if until else "",
     )
     target = manifest.parse(manifest.serialise(final), options.static_pod_name)
-    return SwapRequest(
-        revision=options.revision,
-        retry=options.retry,
-        node=options.node,
-        target=target,
-        kubeconfig=fingerprint,
-        content_hash=options.content_hash,
-        content=_read_configmaps(options.configmaps_dir),
-        effective=effective,
-        health_timeout=options.health_timeout,
-        settling_time=options.settling_time,
-        rollback=options.rollback,
-        image=target.image,
-        follows_kubeadm=options.follow_kubeadm,
-        keep=options.keep,
-    )
+    content = _read_configmaps(options.configmaps_dir)
+    return RevisionFiles(target, content, effective, fingerprint)
 
 
 def _node_host(options: InstallerOptions, pod: dict[str, Any], layout: Layout) -> NodeHost:

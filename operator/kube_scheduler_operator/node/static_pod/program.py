@@ -44,8 +44,8 @@ class NodeProgramOptions:
     kubelet_pod_dir: Path
     cgroup_dir: Path
     retry: int = 0
-    health_timeout: float = 60.0
-    settling_time: float = 2.0
+    health_timeout: float = 60.0  # seconds within which a new scheduler must become ready
+    settling_time: float = 2.0  # seconds for which it must then stay ready without a restart
     termination_log: Path = Path("/dev/termination-log")
 
     def layout(self, disk: Disk) -> Layout:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...base.files import Disk
 from ..protocol.result import STOCK, InstallerOutcome, Result
 from . import program
-from .activate import Activator, HealthTimeouts
+from .activate import Activator
 from .host import NodeHost
 from .layout import Journal, Layout, Phase
 from .manifest import Manifest
@@ -58,8 +58,7 @@ class Restore:
         self._options = options
         self._layout = layout
         self._host = host
-        timeouts = HealthTimeouts(options.health_timeout, options.settling_time)
-        self._activator = Activator(layout, host, timeouts)
+        self._activator = Activator(layout, host, options)
 
     def run(self) -> Result:
         """Restore the adopted manifest; if it does not become healthy, roll back."""

@@ -10,15 +10,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..protocol.boot_time import BootTime
 from ..protocol.result import STOCK, InstallerOutcome, Result
 from ..protocol.upgrade_request import is_upgrade, version_of
-from .activate import Activator, HealthTimeouts
+from .activate import Activator
 from .host import NodeHost
 from .layout import Journal, Layout, OtherContentError, Phase
 from .manifest import Manifest
 from .revision_directory import newest_verified
+
+if TYPE_CHECKING:
+    from .installer import InstallerOptions
 
 log = logging.getLogger(__name__)
 
@@ -28,34 +32,26 @@ class PortTakenError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class SwapRequest:
-    revision: int  # number of the revision
-    retry: int  # number of the attempt
-    node: str  # name of the node
+class RevisionFiles:
+    """What an installer puts on its node."""
+
     target: Manifest  # manifest of the revision
-    # files of the revision: their paths in its directory and their content
-    content: Mapping[str, bytes]
+    content: Mapping[str, bytes]  # the other files, by their paths in the revision's directory
     effective: bytes = b""  # the configuration as completed by the preflight; may be empty
     kubeconfig: str = ""  # fingerprint of the node's kubeconfig
-    content_hash: str = ""  # the hash of the revision's ConfigMaps; empty if unknown
-    health_timeout: float = 60.0  # seconds within which the scheduler must become ready
-    settling_time: float = 2.0  # seconds for which it must stay ready without a restart
-    rollback: bool = False  # whether it may replace a newer revision
-    image: str = ""  # the revision's image
-    # whether another version in kubeadm's manifest is a request to upgrade
-    follows_kubeadm: bool = False
-    keep: frozenset[int] | None = None  # older revisions whose directories stay; None: all of them
 
 
 class Swap:
     """The state machine of an installation; its state is on disk."""
 
-    def __init__(self, request: SwapRequest, layout: Layout, host: NodeHost) -> None:
-        self._request = request
+    def __init__(
+        self, options: InstallerOptions, files: RevisionFiles, layout: Layout, host: NodeHost
+    ) -> None:
+        self._options = options
+        self._files = files
         self._layout = layout
         self._host = host
-        timeouts = HealthTimeouts(request.health_timeout, request.settling_time)
-        self._activator = Activator(layout, host, timeouts)
+        self._activator = Activator(layout, host, options)
         self._steps = self._activator.steps
         self._restart = False
         self._from_kubeadm = False
@@ -71,21 +67,21 @@ class Swap:
             PortTakenError: another program uses the revision's port.
             OSError: writing failed.
         """
-        request = self._request
+        options, files = self._options, self._files
         newest = self._layout.active_revision()
-        if newest > request.revision and not request.rollback:
+        if newest > options.revision and not options.rollback:
             return self._superseded(
-                f"the node already has revision {newest}, which is newer than {request.revision}"
+                f"the node already has revision {newest}, which is newer than {options.revision}"
             )
         self._check_port()
         try:
             with self._activator.timed("stage"):
                 self._layout.stage(
-                    request.target,
-                    request.revision,
-                    request.content,
-                    request.effective,
-                    request.content_hash,
+                    files.target,
+                    options.revision,
+                    files.content,
+                    files.effective,
+                    options.content_hash,
                 )
         except OtherContentError as error:
             return self._superseded(f"{error}; a higher number is needed")
@@ -101,7 +97,7 @@ class Swap:
         Returns:
             The definitive result; its manifest is in place.
         """
-        request, layout = self._request, self._layout
+        options, layout = self._options, self._layout
         current = layout.current()
         journal = layout.journal()
         overtaken = self._overtaken(current, journal)
@@ -114,15 +110,15 @@ class Swap:
         superseded = self.stage()
         if superseded is not None:
             return superseded
-        known = layout.outcome(request.revision)
+        known = layout.outcome(options.revision)
         # A revision that is in place and has no outcome was repaired: its scheduler must restart.
-        in_place = current is not None and current.data == request.target.data
+        in_place = current is not None and current.data == self._files.target.data
         self._restart = in_place and known is None and journal is None
-        if known is not None and known.failed and request.retry <= known.retry:
-            log.info("Revision %d has already failed on this node", request.revision)
+        if known is not None and known.failed and options.retry <= known.retry:
+            log.info("Revision %d has already failed on this node", options.revision)
             layout.leave_running()
             self._clear_own_journal(journal)
-            return replace(known, node=request.node, read=self._now())
+            return replace(known, node=options.node, read=self._now())
         return self._proceed(self._resumed(journal))
 
     def _overtaken(self, current: Manifest | None, journal: Journal | None) -> str:
@@ -131,16 +127,16 @@ class Swap:
         kubeadm fails if the manifest is missing when it moves it, or changes while it waits. A swap
         that has removed the manifest continues.
         """
-        request, kubeadm = self._request, self._layout.kubeadm()
+        options, kubeadm = self._options, self._layout.kubeadm()
         if current is None:
             return ""
-        in_place = current.data == request.target.data
-        proven = journal is not None or self._layout.outcome(request.revision) is not None
+        in_place = current.data == self._files.target.data
+        proven = journal is not None or self._layout.outcome(options.revision) is not None
         if kubeadm.work and not (in_place and proven):
             return f"`kubeadm upgrade` is running on this node ({kubeadm.work})"
-        if not request.follows_kubeadm or current.revision is not None or current.mounts_revision:
+        if not options.follow_kubeadm or current.revision is not None or current.mounts_revision:
             return ""
-        if is_upgrade(kubeadm.image, request.image, kubeadm.api_server):
+        if is_upgrade(kubeadm.image, self._files.target.image, kubeadm.api_server):
             return f"kubeadm wrote a manifest with {kubeadm.image}"
         return ""
 
@@ -153,32 +149,32 @@ class Swap:
 
     def _check_port(self) -> None:
         """Check a changed port before the swap: another program may use it."""
-        current, probe = self._layout.current(), self._request.target.probe
+        current, probe = self._layout.current(), self._files.target.probe
         if current is None or self._layout.journal() is not None:
             return  # the swap has already begun
         if current.probe.port == probe.port or self._host.is_port_free(probe):
             return
         raise PortTakenError(
-            f"port {probe.port} of {probe.host}, needed by revision {self._request.revision}, "
+            f"port {probe.port} of {probe.host}, needed by revision {self._options.revision}, "
             "is already in use by another program"
         )
 
     def _proceed(self, journal: Journal) -> Result:
-        request, layout = self._request, self._layout
+        options, layout = self._options, self._layout
         if journal.phase is Phase.INSTALL:
             reason, journal = self._activator.activate(
-                request.target, journal, "", restart=self._restart
+                self._files.target, journal, "", restart=self._restart
             )
             if not reason:
-                layout.make_last_good(request.revision)
+                layout.make_last_good(options.revision)
                 return replace(
                     self._finish(self._result(InstallerOutcome.INSTALLED)), strangers=self._prune()
                 )
             last_error = self._host.last_error(journal.placed_at)
-            log.error("Revision %d failed: %s: %s", request.revision, reason, last_error)
+            log.error("Revision %d failed: %s: %s", options.revision, reason, last_error)
             journal = Journal(
-                revision=request.revision,
-                retry=request.retry,
+                revision=options.revision,
+                retry=options.retry,
                 phase=Phase.ROLLBACK,
                 reason=reason,
                 last_error=last_error,
@@ -191,9 +187,9 @@ class Swap:
     def _roll_back(self, journal: Journal) -> Result:
         good = self._layout.fallback(journal)
         failure = {"last_error": journal.last_error}
-        if good is None or good.data == self._request.target.data:
+        if good is None or good.data == self._files.target.data:
             if self._layout.current() is None:
-                self._layout.place(self._request.target)
+                self._layout.place(self._files.target)
             return self._result(
                 InstallerOutcome.UNHEALTHY,
                 f"{journal.reason}; no other manifest to roll back to",
@@ -209,14 +205,14 @@ class Swap:
 
     def _resumed(self, journal: Journal | None) -> Journal:
         """Return the journal of the same attempt, or a new one."""
-        request = self._request
-        if journal and journal.revision == request.revision and journal.retry >= request.retry:
+        options = self._options
+        if journal and journal.revision == options.revision and journal.retry >= options.retry:
             log.info("Resuming an interrupted swap in phase %s", journal.phase)
             self._steps.update(journal.steps)
             return journal
         return Journal(
-            request.revision,
-            request.retry,
+            options.revision,
+            options.retry,
             from_kubeadm=self._from_kubeadm,
             steps=dict(self._steps),
         )
@@ -228,16 +224,16 @@ class Swap:
 
     def _prune(self) -> tuple[str, ...]:
         """Remove old revisions from disk; a failure does not affect the result."""
-        if self._request.keep is None:
+        if self._options.keep is None:
             return ()
         try:
-            return tuple(self._layout.prune(self._request.keep, self._request.revision))
+            return tuple(self._layout.prune(self._options.keep, self._options.revision))
         except OSError as error:
             log.warning("Failed to remove old revisions: %s", error)
             return ()
 
     def _clear_own_journal(self, journal: Journal | None) -> None:
-        if journal is not None and journal.revision == self._request.revision:
+        if journal is not None and journal.revision == self._options.revision:
             self._layout.clear_journal()
 
     def _result(self, outcome: InstallerOutcome, reason: str = "", last_error: str = "") -> Result:
@@ -246,14 +242,14 @@ class Swap:
         stock = placed is not None and placed.revision is None and not placed.mounts_revision
         return Result(
             result=outcome,
-            revision=self._request.revision,
-            node=self._request.node,
+            revision=self._options.revision,
+            node=self._options.node,
             last_good_revision=self._layout.last_good_revision(),
-            retry=self._request.retry,
+            retry=self._options.retry,
             reason=reason,
             last_error=last_error,
             steps=dict(self._steps),
-            kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
+            kubeconfig=self._files.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
             newest=newest_verified(self._layout.resource_dir),
             restarted="write" in self._steps,
             image=kubeadm.image if stock else "",

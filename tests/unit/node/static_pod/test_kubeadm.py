@@ -146,10 +146,10 @@ def test_nothing_is_replaced_while_kubeadm_works(world: World, tmp_path: Path) -
 def test_another_version_of_kubeadm_is_not_replaced(world: World) -> None:
     world.path.write_bytes(stock())
     world.node.settle(20)
-    result = world.install(2, image=OLD, follows_kubeadm=True)
+    result = world.install(2, image=OLD, follow_kubeadm=True)
     assert (result.result, result.image) == (InstallerOutcome.OVERTAKEN, NEW)
     assert world.path.read_bytes() == stock()
-    assert world.install(2, image=NEW, follows_kubeadm=True).result is InstallerOutcome.INSTALLED
+    assert world.install(2, image=NEW, follow_kubeadm=True).result is InstallerOutcome.INSTALLED
 
 
 def test_another_version_is_replaced_if_an_image_is_configured(world: World) -> None:
@@ -161,7 +161,7 @@ def test_another_version_is_replaced_if_an_image_is_configured(world: World) -> 
 def test_an_upgrade_during_a_swap_is_noticed_before_it_is_overwritten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    swap = world.swap(2, image=OLD, follows_kubeadm=True)
+    swap = world.swap(2, image=OLD, follow_kubeadm=True)
     withdraw = world.layout.withdraw
 
     def withdraw_and_lose() -> None:
@@ -173,7 +173,7 @@ def test_an_upgrade_during_a_swap_is_noticed_before_it_is_overwritten(
         with pytest.raises(ManifestAppearedError):
             swap.run()
     assert world.path.read_bytes() == stock()
-    result = world.install(2, image=OLD, follows_kubeadm=True)
+    result = world.install(2, image=OLD, follow_kubeadm=True)
     assert result.result is InstallerOutcome.OVERTAKEN
     assert world.layout.journal() is None
 
@@ -184,7 +184,7 @@ def test_a_revision_that_fails_goes_back_to_what_kubeadm_wrote(tmp_path: Path) -
     world.foreign.append(stock())
     world.path.write_bytes(stock())
     world.node.settle(20)
-    result = world.install(2, image=NEW, follows_kubeadm=True)
+    result = world.install(2, image=NEW, follow_kubeadm=True)
     assert result.result is InstallerOutcome.ROLLED_BACK
     assert (result.last_good_revision, result.image) == (0, NEW)
     assert world.path.read_bytes() == stock()
@@ -194,7 +194,7 @@ def test_after_a_downgrade_the_manifest_of_before_is_the_newest_adopted_one(worl
     for revision, image in enumerate((OLD, NEW, OLD), 2):
         world.path.write_bytes(stock(image))
         world.node.settle(20)
-        world.install(revision, image=image, follows_kubeadm=True)
+        world.install(revision, image=image, follow_kubeadm=True)
     adopted = world.layout.adopted()
     assert adopted is not None
     assert adopted.data == stock(OLD)

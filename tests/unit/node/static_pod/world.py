@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kube_scheduler_operator.node.static_pod import manifest
+from kube_scheduler_operator.node.static_pod.installer import InstallerOptions
 from kube_scheduler_operator.node.static_pod.layout import Layout
-from kube_scheduler_operator.node.static_pod.swap import Swap, SwapRequest
+from kube_scheduler_operator.node.static_pod.swap import RevisionFiles, Swap
 
 from .fake_node import STOCK, FakeDisk, FakeNode, Killed, revision_manifest, revision_of
 
@@ -59,10 +61,23 @@ class World:
             assert data in whole
 
     def swap(self, revision: Any, **changes: Any) -> Swap:
-        data = manifest.parse(revision_manifest(revision), "kube-scheduler")
-        values = {"retry": 0, "node": "cp-1", "content": CONTENT, "health_timeout": 30.0}
-        request = SwapRequest(revision=revision, target=data, **{**values, **changes})
-        return Swap(request, self.layout, self.node)
+        target = manifest.parse(revision_manifest(revision), "kube-scheduler")
+        target = replace(target, image=changes.pop("image", ""))
+        files = RevisionFiles(target, changes.pop("content", CONTENT))
+        options = InstallerOptions(
+            node="cp-1",
+            static_pod_name="kube-scheduler",
+            resource_dir=self.resources,
+            manifest_path=self.path,
+            pod_log_dir=self.resources,
+            kubelet_pod_dir=self.resources,
+            cgroup_dir=self.resources,
+            configmaps_dir=self.resources,
+            pod_dir=self.resources,
+            revision=revision,
+            **{"health_timeout": 30.0, **changes},
+        )
+        return Swap(options, files, self.layout, self.node)
 
     def install(self, revision: Any, **changes: Any) -> Any:
         return self.swap(revision, **changes).run()
