@@ -151,7 +151,7 @@ async def world(_folder: Path) -> AsyncIterator[Port]:
 async def webhook(_folder: Path) -> AsyncIterator[Port]:
     """Its connections without TLS and in this process; tests of `admission` have the whole."""
     shared = SharedDesk(
-        lambda _body, _address: ReviewAnswer(200, b"{}", "unchanged"), lambda _result: None
+        lambda _body, _address: ReviewAnswer(200, b"{}", result="unchanged"), lambda _result: None
     )
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: ReviewConnection(shared), "127.0.0.1", 0)

@@ -21,6 +21,7 @@ from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import NAMESPACES
 from ...serving.address_rate import AddressRate
+from ...serving.http_types import HttpResponse
 from ..secondary.admission_review import (
     NewPod,
     NotAReviewError,
@@ -46,18 +47,20 @@ READS: Final = 200.0
 
 READS_AT_ONCE: Final = 1000
 
+_JSON: Final = b"application/json; charset=utf-8"
+
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewAnswer:
-    status: int  # of HTTP
-    body: bytes  # a text, or JSON with status 200
+class ReviewAnswer(HttpResponse):
+    """A text, or JSON with status 200."""
+
     result: str = ""  # the result that metrics count; empty: none
 
 
 def text(status: int, message: str, result: str = "") -> ReviewAnswer:
-    return ReviewAnswer(status, f"{message}\n".encode(), result)
+    return ReviewAnswer(status, f"{message}\n".encode(), result=result)
 
 
 CANNOT_DECIDE: Final = text(503, "cannot decide", "error")
@@ -164,7 +167,7 @@ class ReviewDecisions:
 
 def _decided(pod: NewPod, scheduler: str) -> ReviewAnswer:
     body = json.dumps(answer(pod.uid, scheduler)).encode()
-    return ReviewAnswer(200, body, "assigned" if scheduler else "unchanged")
+    return ReviewAnswer(200, body, _JSON, result="assigned" if scheduler else "unchanged")
 
 
 def _defect(error: Exception) -> ReviewAnswer:

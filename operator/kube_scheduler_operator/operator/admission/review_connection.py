@@ -13,20 +13,30 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+import httptools
+
 from ...base.json_text import count_values, separators
 from ...serving.address_rate import source
 from ...serving.connections import ServedConnection, set_reading
 from ...serving.http_connection import CLOSE, head_of
-from ...serving.http_types import TEXT, HttpResponse
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
 from .fair_shares import AddressTurns, BodyShares, BodyTicket
-from .http_head import MAX_BODY, TOO_LARGE, read_head
+
+PATH: Final = b"/assign"
 
 READ_SECONDS: Final = ANSWER_SECONDS
 """How long a request may take, from its first byte; the API server has given up by then."""
 
 MAX_HEAD: Final = 16 * 1024
 """Bytes of the request line and headers; an API server sends some 300."""
+
+MAX_BODY: Final = 4 * 1024 * 1024
+"""Bytes of a review. API servers accept requests of 3 MiB and store objects of 1.5 MiB; a review
+has the Pod once, with its defaults."""
+
+MAX_DISCARDED: Final = 32 * 1024 * 1024
+"""Bytes of a larger body that are read and discarded, so that the connection stays: a Pod of a
+tenant must not cost the API server its connections."""
 
 MAX_VALUES: Final = 100_000
 """Values in a body, counted by the characters before them; parsing that many takes some 15 ms. A
@@ -35,8 +45,7 @@ Pod has a few hundred."""
 LINGER: Final = 0.5
 """Seconds in which a rejected client can receive the reason."""
 
-_JSON: Final = b"application/json; charset=utf-8"
-
+TOO_LARGE: Final = text(413, f"the body has more than {MAX_BODY} bytes", "invalid")
 BUSY: Final = text(429, "too many concurrent requests", "busy")
 TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values", "invalid")
 
@@ -280,9 +289,57 @@ class ReviewConnection(ServedConnection):
             self._shared.count(answer.result)
         if self._transport is None or self._transport.is_closing():
             return
-        response = HttpResponse(answer.status, answer.body, _JSON if answer.status == 200 else TEXT)
-        self._transport.write(head_of(response, b"" if stays else CLOSE) + answer.body)
+        self._transport.write(head_of(answer, b"" if stays else CLOSE) + answer.body)
 
     def _read(self, on: bool) -> None:
         if self._transport is not None:
             set_reading(self._transport, on=on)
+
+
+# --- the head of a request ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    length: int  # of the body, bytes
+    alive: bool  # whether the client may send another request
+
+
+class _Reader:
+    """Callbacks of httptools."""
+
+    def __init__(self) -> None:
+        self.url = b""
+        self.headers: dict[bytes, bytes] = {}
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value
+
+
+def read_head(head: bytes) -> RequestHead | ReviewAnswer:
+    """Read a head; a ReviewAnswer rejects the request and ends the connection.
+
+    The body must have a length: each chunk of a chunked body would cost a call, and any client may
+    send chunks of one byte. API servers always send a length.
+    """
+    reader = _Reader()
+    parser = httptools.HttpRequestParser(reader)
+    try:
+        parser.feed_data(head)
+    except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+        return text(400, "the request is not HTTP/1.1")
+    if reader.url.partition(b"?")[0] != PATH:
+        return text(404, f"the path is {PATH.decode()}")
+    if parser.get_method() != b"POST":
+        return text(405, "the method is POST")
+    if reader.headers.get(b"content-encoding"):
+        return text(415, "send the body without Content-Encoding", "invalid")
+    length = reader.headers.get(b"content-length", b"").strip()
+    if b"transfer-encoding" in reader.headers or not length.isdigit():
+        return text(411, "send the body with Content-Length, not in chunks", "invalid")
+    if len(length) > 12 or int(length) > MAX_DISCARDED:
+        return TOO_LARGE
+    return RequestHead(int(length), parser.should_keep_alive())

@@ -104,7 +104,7 @@ async def test_an_unknown_namespace_is_an_error_that_admits_the_pod(
     decided: Decided, error: KubeError
 ) -> None:
     decided.cluster.namespaces["jobs"] = error
-    assert await decided.about(review()) == ReviewAnswer(503, b"cannot decide\n", "error")
+    assert await decided.about(review()) == ReviewAnswer(503, b"cannot decide\n", result="error")
     decided.cluster.namespaces["jobs"] = {"team": "batch"}
     assert await decided.scheduler_of() == "packed"
 
@@ -120,8 +120,8 @@ async def test_a_namespace_that_is_read_too_slowly_ends_the_request(
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
-        (RuntimeError("a defect"), ReviewAnswer(500, b"cannot decide\n", "error")),
-        (MemoryError(), ReviewAnswer(503, b"cannot decide\n", "error")),
+        (RuntimeError("a defect"), ReviewAnswer(500, b"cannot decide\n", result="error")),
+        (MemoryError(), ReviewAnswer(503, b"cannot decide\n", result="error")),
     ],
     ids=["defect", "memory"],
 )
@@ -153,7 +153,7 @@ async def test_a_failure_is_contained_in_its_request(
 async def test_the_answer_names_what_makes_a_body_invalid(
     decided: Decided, body: bytes, message: bytes
 ) -> None:
-    assert await decided.about(body) == ReviewAnswer(400, message, "invalid")
+    assert await decided.about(body) == ReviewAnswer(400, message, result="invalid")
     assert decided.cluster.reads == []
 
 

@@ -13,8 +13,9 @@ from kube_scheduler_operator.base.json_text import separators
 from kube_scheduler_operator.operator.admission import review_connection as module
 from kube_scheduler_operator.operator.admission.decisions import ReviewAnswer
 from kube_scheduler_operator.operator.admission.fair_shares import SMALL
-from kube_scheduler_operator.operator.admission.http_head import MAX_BODY, MAX_DISCARDED
 from kube_scheduler_operator.operator.admission.review_connection import (
+    MAX_BODY,
+    MAX_DISCARDED,
     MAX_HEAD,
     MAX_VALUES,
     ReviewConnection,
@@ -23,7 +24,7 @@ from kube_scheduler_operator.operator.admission.review_connection import (
 
 from .webhook_client import post, review
 
-GOOD = ReviewAnswer(200, b"{}", "unchanged")
+GOOD = ReviewAnswer(200, b"{}", result="unchanged")
 HEAD = b"POST /assign?timeout=1s HTTP/1.1\r\nHost: x\r\n"
 
 
