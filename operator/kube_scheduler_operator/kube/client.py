@@ -16,7 +16,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 import aiohttp
@@ -67,7 +66,7 @@ class RequestObserver(Protocol):
     """Receives every request, for `rest_client_requests_total` and its duration."""
 
     def __call__(self, *, method: str, host: str, code: str, seconds: float) -> None:
-        """Return a request of HTTP `method` ended with the status `code` (or NO_ANSWER)."""
+        """Note a request of HTTP `method` that ended with the status `code` (or NO_ANSWER)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +146,7 @@ class ApiClient:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -253,7 +254,7 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
     try:
         merged = merger(os.pathsep.join(existing)).config
         loader = loader_of(merged, active_context=context, config_base_path=None)
-        loader.load_and_set(_Discard())
+        loader.load_and_set(SimpleNamespace(api_key={}))  # only the loader's own state is used
         user, base = _user(merged, context)
     except Exception as error:  # for malformed files the loader raises any exception
         raise CredentialsError(f"cannot load kubeconfig {path}: {_flat(error)}") from error
@@ -288,13 +289,6 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
             str(user.get("as-uid") or ""),
         ),
     )
-
-
-class _Discard:
-    """Receives the client configuration that the loader writes; only the loader's state is used."""
-
-    def __init__(self) -> None:
-        self.api_key: dict[str, str] = {}
 
 
 def _user(config: Any, context: str | None) -> tuple[Mapping[str, Any], str]:

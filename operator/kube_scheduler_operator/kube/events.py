@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, Self
 
 from ..base.bounded_cache import Recent
@@ -103,12 +102,7 @@ class EventRecorder:
         self._task = asyncio.create_task(self._run(), name="event recorder")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._task is None:
             return
         try:
@@ -187,6 +181,13 @@ class EventRecorder:
     def _body(self, entry: _Entry) -> dict[str, Any]:
         about = entry.involved
         namespace = about.namespace or "default"
+        involved = {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "name": about.name,
+            "namespace": about.namespace,
+            "uid": about.uid,
+        }
         # Named as by client-go: the object's name and the time in nanoseconds.
         suffix = f"{int(self._now().timestamp() * 1e6) * 1000:x}"
         stamp = self._stamp()
@@ -194,17 +195,7 @@ class EventRecorder:
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": f"{about.name}.{suffix}", "namespace": namespace},
-            "involvedObject": {
-                key: value
-                for key, value in (
-                    ("apiVersion", about.api_version),
-                    ("kind", about.kind),
-                    ("name", about.name),
-                    ("namespace", about.namespace),
-                    ("uid", about.uid),
-                )
-                if value
-            },
+            "involvedObject": {key: value for key, value in involved.items() if value},
             "type": entry.type,
             "reason": entry.reason,
             "message": entry.message,

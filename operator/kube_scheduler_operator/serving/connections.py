@@ -67,11 +67,28 @@ class ServedConnection(asyncio.Protocol):
     """The protocol of a server for one connection, which begins after the TLS handshake."""
 
     proven: bool = False  # whether it was used as intended; it is closed after the others
+    _transport: asyncio.Transport | None = None  # while it is open
 
     @property
     def idle(self) -> bool:
         """Whether no request is in progress."""
         return True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._transport = None
+
+    def _read(self, on: bool) -> None:
+        """Read from the connection, or let its client wait."""
+        transport = self._transport
+        if transport is None or transport.is_closing() or transport.is_reading() == on:
+            return
+        if on:
+            transport.resume_reading()
+        else:
+            transport.pause_reading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,16 +382,6 @@ class _Gate:
 
     free: asyncio.Semaphore
     users: int = 0
-
-
-def set_reading(transport: asyncio.Transport, *, on: bool) -> None:
-    """Read from an open connection, or let its client wait."""
-    if transport.is_closing() or transport.is_reading() == on:
-        return
-    if on:
-        transport.resume_reading()
-    else:
-        transport.pause_reading()
 
 
 def _refuse(sock: socket.socket) -> None:

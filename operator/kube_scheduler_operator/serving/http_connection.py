@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import httptools
 
 from ..base.klog import kv
-from .connections import ServedConnection, set_reading
+from .connections import ServedConnection
 from .http_types import Answer, HttpRequest, HttpResponse, text
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class Connection(ServedConnection):
         self._limits = server.limits
         self._app = server.app
         self._parser = httptools.HttpRequestParser(self)
-        self._transport: asyncio.Transport | None = None
         self._tls = False
         self._certificate: Mapping[str, Any] = {}
         self._headers: dict[bytes, bytes] = {}  # empty unless a subclass keeps them
@@ -76,15 +75,15 @@ class Connection(ServedConnection):
     # --- asyncio ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
+        super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
         self._tls = tls is not None
         self._certificate = (tls.getpeercert() if tls is not None else None) or {}
         self._server.joined(self)
 
-    def connection_lost(self, _error: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         """Drop the pending requests."""
-        self._transport = None
+        super().connection_lost(error)
         self._waiting.clear()
         self._release(self.held)
         self._server.left(self)
@@ -217,10 +216,6 @@ class Connection(ServedConnection):
             self._read(True)
             if self._ending and not self._receiving and self._transport is not None:
                 self._transport.close()
-
-    def _read(self, on: bool) -> None:
-        if self._transport is not None:
-            set_reading(self._transport, on=on)
 
     def _send(self, answer: Answer, request: HttpRequest, alive: bool) -> None:
         self._release(len(request.body))

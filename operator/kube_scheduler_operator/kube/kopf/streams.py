@@ -43,11 +43,11 @@ class Ticket:
         self._settled = settled
 
     def issue(self) -> None:
-        """Return one more event was sent."""
+        """Note one more event that was sent."""
         self._open += 1
 
     def settle(self) -> None:
-        """Return one event was received, or the list is complete."""
+        """Note an event that was received, or the end of the list."""
         self._open -= 1
         if self._open == 0:
             self._settled()
@@ -64,7 +64,7 @@ class StreamState:
         self._deleted: Recent[str, int] = Recent(_REMEMBERED)  # uid -> version of the deletion
 
     def received(self) -> None:
-        """Return the server sent an event or a bookmark."""
+        """Note an event or a bookmark of the server."""
         self.received_at = time.monotonic()
 
     def contradiction(self, listed: Object) -> str:

@@ -11,6 +11,7 @@ writes is read: block style, two spaces, keys in order.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,14 +57,12 @@ def read(manifest_path: Path, component: str, now: float) -> KubeadmFiles:
 def running_upgrade(kubernetes_dir: Path, now: float) -> str:
     """Name the directory of an upgrade that moved a manifest recently; empty without one."""
     names = []
-    try:
+    with contextlib.suppress(OSError):  # the last step of kubeadm removes it
         for path in (kubernetes_dir / "tmp").iterdir():
             if path.name.startswith(WORK) and not path.is_symlink():
                 age = now - path.stat().st_mtime
                 if -LONGEST_STEP < age < LONGEST_STEP:
                     names.append(path.name)
-    except OSError:  # the last step of kubeadm removes it
-        return max(names, default="")
     return max(names, default="")
 
 

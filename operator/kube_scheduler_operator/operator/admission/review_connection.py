@@ -17,7 +17,7 @@ import httptools
 
 from ...base.json_text import count_values, separators
 from ...serving.address_rate import source
-from ...serving.connections import ServedConnection, set_reading
+from ...serving.connections import ServedConnection
 from ...serving.http_connection import CLOSE, head_of
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
 from .fair_shares import AddressTurns, BodyShares, BodyTicket
@@ -83,7 +83,6 @@ class ReviewConnection(ServedConnection):
     def __init__(self, shared: SharedDesk) -> None:
         self._shared = shared
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
         self._address = ""
         self._state = ReviewState.HEAD
         self._buffer = bytearray()  # received and not yet used
@@ -105,12 +104,12 @@ class ReviewConnection(ServedConnection):
     # --- asyncio ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
+        super().connection_made(transport)
         self._address = source(transport.get_extra_info("peername") or ())
         self._shared.connections.add(self)
 
-    def connection_lost(self, _error: Exception | None) -> None:
-        self._transport = None
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
         self._shared.connections.discard(self)
         self._end()
 
@@ -290,10 +289,6 @@ class ReviewConnection(ServedConnection):
         if self._transport is None or self._transport.is_closing():
             return
         self._transport.write(head_of(answer, b"" if stays else CLOSE) + answer.body)
-
-    def _read(self, on: bool) -> None:
-        if self._transport is not None:
-            set_reading(self._transport, on=on)
 
 
 # --- the head of a request ------------------------------------------------------------------------

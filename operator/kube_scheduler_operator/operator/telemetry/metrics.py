@@ -59,38 +59,33 @@ class OperatorMetrics:
         counter = partial(prometheus_client.Counter, registry=self.registry)
         instrument = partial(prometheus_client.Gauge, registry=self.registry)
         histogram = partial(prometheus_client.Histogram, registry=self.registry)
-        # from a complete revision to its outcome; label `outcome`: installed, refused, failed or
-        # superseded
+        # label `outcome`: installed, refused, failed or superseded
         self.rollout_duration = histogram(
             f"{PREFIX}rollout_duration_seconds",
             "Time from a complete revision to its outcome on all nodes",
             ["outcome"],
             buckets=ROLLOUT_BUCKETS,
         )
-        # revisions that kube-scheduler refused
         self.preflight_failures = counter(
             f"{PREFIX}preflight_failures", "Revisions that kube-scheduler refused in the preflight"
         )
-        # failed installations on a node; label `reason` as in node statuses
+        # label `reason` as in node statuses
         self.installer_failures = counter(
             f"{PREFIX}installer_failures",
             "Failed installations of a revision on a node",
             ["reason"],
         )
-        # reconciles; label `result`: success or error
+        # label `result`: success or error
         self.reconciles = counter(f"{PREFIX}passes", "Reconciles", ["result"])
-        # duration of reconciles, including their writes
         self.reconcile_duration = histogram(
             f"{PREFIX}pass_duration_seconds",
             "Duration of a reconcile including its writes",
             buckets=PASS_BUCKETS,
         )
-        # seconds since 1970
         self.last_success = instrument(
             f"{PREFIX}last_successful_pass_timestamp_seconds",
             "End of the last successful reconcile; 0 before the first",
         )
-        # seconds, including the wait for the Lease
         self.time_to_first_reconcile = instrument(
             f"{PREFIX}start_to_first_pass_seconds",
             "Time from the start of the process to its first complete reconcile; 0 before it",
