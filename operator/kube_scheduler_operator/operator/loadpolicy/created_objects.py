@@ -87,7 +87,7 @@ def _workloads(
         state_directory=STATE_DIRECTORY,
         policy_directory=DIRECTORY,
         policy_config_map=policy_config_map(name),
-        credentials=_credentials(request),
+        credentials=request.credentials,
         credentials_directory=CREDENTIALS,
         port=PORT,
         unprivileged=dict(_UNPRIVILEGED),
@@ -163,16 +163,4 @@ def _annotator_arguments(request: LoadPolicyRequest) -> list[str]:
         f"--config={DIRECTORY}/{FILE}",
         f"--listen-address=0.0.0.0:{PORT}",
         f"-v={level}",
-    ]
-
-
-def _credentials(request: LoadPolicyRequest) -> list[dict[str, Any]]:
-    sources = (
-        ("secret", request.token, "token"),
-        ("configMap", request.ca, "ca.crt"),
-    )
-    return [
-        {kind: {"name": reference.name, "items": [{"key": reference.key, "path": path}]}}
-        for kind, reference, path in sources
-        if reference is not None
     ]

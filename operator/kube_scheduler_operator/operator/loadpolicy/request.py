@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -51,20 +51,12 @@ class Exporter(Workload):
 
 
 @dataclass(frozen=True, slots=True)
-class Credential:
-    """A token in a Secret, or a CA certificate in a ConfigMap, for the annotator."""
-
-    name: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class LoadPolicyRequest:
     policy: LoadPolicy  # rules and source of load
     annotator: Workload
     exporter: Exporter
-    token: Credential | None = None  # bearer token for Prometheus
-    ca: Credential | None = None  # CA certificate of Prometheus
+    # volume sources with the bearer token for Prometheus and its CA certificate
+    credentials: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +81,12 @@ def _read(text: str) -> ParsedSpec:
     except LoadPolicyError as error:
         return ParsedSpec(None, error.problems)
     source = mapping(spec.get("source"))
-    prometheus = mapping(source.get("prometheus"))
     return ParsedSpec(
         LoadPolicyRequest(
             policy,
             _annotator(mapping(spec.get("annotator"))),
             _exporter(mapping(source.get("nodeMetrics"))),
-            _credential(prometheus.get("tokenSecret"), "token"),
-            _credential(prometheus.get("caConfigMap"), "ca.crt"),
+            tuple(_credentials(mapping(source.get("prometheus")))),
         )
     )
 
@@ -121,9 +111,15 @@ def _exporter(fields: Mapping[str, Any]) -> Exporter:
     )
 
 
-def _credential(fields: Any, key: str) -> Credential | None:
-    name = mapping(fields).get("name")
-    return Credential(str(name), str(mapping(fields).get("key") or key)) if name else None
+def _credentials(prometheus: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for kind, field_name, path in (
+        ("secret", "tokenSecret", "token"),
+        ("configMap", "caConfigMap", "ca.crt"),
+    ):
+        reference = mapping(prometheus.get(field_name))
+        if name := reference.get("name"):
+            item = {"key": str(reference.get("key") or path), "path": path}
+            yield {kind: {"name": str(name), "items": [item]}}
 
 
 @dataclass(frozen=True, slots=True)
