@@ -29,7 +29,7 @@ from ..base.klog import kv
 from ..base.objects import uid_of
 from . import protobuf
 from .api import Object
-from .client import ApiClient
+from .client import PAGE, ApiClient
 from .errors import (
     ApiError,
     ApiRequest,
@@ -47,23 +47,14 @@ from .resource import Resource
 
 log = logging.getLogger(__name__)
 
-PAGE: Final = 500
-"""Objects per page of a list; limits peak memory of client and server."""
-
 BATCH: Final = 0.02
 """Time for which changes are buffered after each read, seconds."""
 
 WATCH_SECONDS: Final = (300, 600)
 """Random duration of one watch, seconds, so that clients do not reconnect at the same time."""
 
-SILENCE: Final = 150.0
-"""Seconds without a byte after which a watch counts as dead; bookmarks come every minute."""
 
-OUTAGE: Final = 5.0
-"""Seconds without a connection after which everything is listed again."""
-
-BACKOFF: Final = Backoff.exponential(0.5, 30.0)
-"""After failures."""
+_BACKOFF: Final = Backoff.exponential(0.5, 30.0)
 
 
 class Receiver(Protocol):
@@ -112,13 +103,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ReflectorTuning:
-    """The constants above, for tests and for programs with other needs."""
+    """What tests, and programs with other needs, change; in seconds."""
 
     batch: float = BATCH
-    silence: float = SILENCE
-    outage: float = OUTAGE
-    backoff: Backoff = BACKOFF
-    page: int = PAGE
+    silence: float = 150.0  # without a byte, a watch counts as dead; bookmarks come every minute
+    outage: float = 5.0  # without a connection for this long, everything is listed again
+    backoff: Backoff = _BACKOFF  # after failures
+    page: int = PAGE  # objects of a page of a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,15 +309,15 @@ class Reflector:
 
     async def _follow(self, response: aiohttp.ClientResponse) -> None:
         content = response.content
-        changes: protobuf.ChangeDecoder | _Changes = _Changes(self._loads, self._notices)
+        changes = self._changes_in_json(Lines())
         if self._fields is not None and response.content_type == protobuf.MEDIA_TYPE:
-            changes = protobuf.ChangeDecoder(self._fields)
+            changes = protobuf.ChangeDecoder(self._fields).feed
         while True:
             data = await content.readany()
             if not data:
                 return
             self._healthy()
-            for change in changes.feed(data):
+            for change in changes(data):
                 self._change(change)
             transport = response.connection.transport if response.connection else None
             if self._tuning.batch and transport is not None and not content.at_eof():
@@ -336,6 +327,10 @@ class Reflector:
                 finally:
                     if not transport.is_closing():
                         transport.resume_reading()
+
+    def _changes_in_json(self, lines: Lines) -> Callable[[bytes], Iterator[Any]]:
+        """Return a decoder of one event per line; of an object that is too large, its deletion."""
+        return lambda data: (self._notices.event(line, self._loads) for line in lines.feed(data))
 
     def _change(self, change: Any) -> None:
         try:
@@ -368,24 +363,6 @@ class Reflector:
             self._receiver.remove(obj)
         except Exception:
             log.exception("Cannot process a deletion", extra=kv(object=obj))
-
-
-class _Changes:
-    """Decodes a watch with one JSON event per line."""
-
-    def __init__(self, loads: Loads, notices: Notices) -> None:
-        self._loads = loads
-        self._notices = notices
-        self._lines = Lines()
-
-    def feed(self, data: bytes) -> Iterator[Any]:
-        """Yield the events that are complete; of an object that is too large, its deletion.
-
-        Raises:
-            ValueError: invalid data.
-        """
-        for line in self._lines.feed(data):
-            yield self._notices.event(line, self._loads)
 
 
 def _key(obj: Mapping[str, Any]) -> tuple[str, str]:
