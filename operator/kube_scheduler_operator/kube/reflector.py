@@ -53,7 +53,6 @@ BATCH: Final = 0.02
 WATCH_SECONDS: Final = (300, 600)
 """Random duration of one watch, seconds, so that clients do not reconnect at the same time."""
 
-
 _BACKOFF: Final = Backoff.exponential(0.5, 30.0)
 
 

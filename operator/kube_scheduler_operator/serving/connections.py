@@ -15,19 +15,18 @@ import contextlib
 import logging
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base.klog import kv
-from .address_rate import source
+from .address_rate import AddressRate, source
 from .fairness import Use, makes_room
 from .tcp_bytes import bytes_read
 
 if TYPE_CHECKING:
     import ssl
-
-    from .address_rate import AddressRate
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +90,15 @@ class ServedConnection(asyncio.Protocol):
             transport.pause_reading()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
     """How clients of different addresses share a server."""
 
-    rate: AddressRate  # limits the handshakes of each address
+    rate: float  # new connections of one address a second, in the long run
+    burst: int  # new connections of one address at once
+    patience: float  # seconds for which a connection waits for its handshake; then it is refused
     handshake_seconds: float
-    handshakes: int
+    handshakes: int  # of one address at a time
     # open connections of one address; a further one waits PLACE_SECONDS for one that is idle that
     # long, and takes its place
     connections: int
@@ -132,6 +133,9 @@ class Listener:
         sharing: Sharing | None = None,
     ) -> None:
         self._factory, self._most, self._tls, self._sharing = factory, most, tls, sharing
+        self._rate: AddressRate | None = None
+        if sharing is not None:
+            self._rate = AddressRate(sharing.rate, sharing.burst, sharing.patience, time.monotonic)
         # In the order of arrival; with `sharing`, of the last bytes received.
         self._clients: dict[_Client, None] = {}
         self._sockets: list[socket.socket] = []
@@ -236,7 +240,7 @@ class Listener:
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             address = source(peer)
-            wait = self._sharing.rate.wait(address) if self._sharing is not None else 0.0
+            wait = self._rate.wait(address) if self._rate is not None else 0.0
             if wait is None:
                 _refuse(sock)
                 continue
@@ -358,8 +362,8 @@ class Listener:
         for client in list(self._clients):
             if self._tls is not None and client.swallowed():
                 self._report(client.address)
-                if sharing is not None:
-                    sharing.rate.charge(client.address, CHARGE)
+                if self._rate is not None:
+                    self._rate.charge(client.address, CHARGE)
                 client.abort()
             elif (
                 sharing is not None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar, Final, TypeAlias
 
 from ..base.foreign_text import one_line
-from .address_rate import AddressRate
 from .connections import Sharing
 from .http_connection import Connection
 from .http_server import HttpServer
@@ -19,22 +17,17 @@ Checks: TypeAlias = Callable[[], Mapping[str, str | None]]
 MAX_CONNECTIONS: Final = 64
 """Open connections; a kubelet and each Prometheus have one."""
 
-CONNECTIONS_OF_ONE: Final = 16
-"""Open connections of one address."""
-
-HANDSHAKES: Final = 10.0
-"""New connections a second of one address, in the long run; a kubelet's probe is a new one."""
-
-HANDSHAKES_AT_ONCE: Final = 100
-HANDSHAKES_TOGETHER: Final = 4
-"""Handshakes of one address at a time."""
-
 MAX_BODY: Final = 16 * 1024
 """Bytes of a body, which is read only to be ignored."""
 
-HANDSHAKE_SECONDS: Final = 5.0
-PATIENCE: Final = 1.0
-"""How long a connection waits for its handshake; a kubelet waits for 5 s."""
+SHARING: Final = Sharing(
+    rate=10.0,  # a kubelet's probe is a new connection
+    burst=100,
+    patience=1.0,  # a kubelet waits for 5 s
+    handshake_seconds=5.0,
+    handshakes=4,
+    connections=16,
+)
 
 
 def check_result(checks: Checks) -> tuple[int, str]:
@@ -88,13 +81,7 @@ class HealthServer(HttpServer):
             idle_seconds=keep_alive,
             connections=MAX_CONNECTIONS,
         )
-        sharing = Sharing(
-            AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
-            HANDSHAKE_SECONDS,
-            HANDSHAKES_TOGETHER,
-            CONNECTIONS_OF_ONE,
-        )
-        super().__init__(self._respond, limits, HealthConnection, sharing)
+        super().__init__(self._respond, limits, HealthConnection, SHARING)
         self._metrics = metrics
         self._checks = {b"/healthz": alive, b"/livez": alive, b"/readyz": ready}
 

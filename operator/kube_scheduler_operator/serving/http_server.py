@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import time
+from dataclasses import replace
 from typing import Final
 
-from .address_rate import AddressRate
 from .connections import Listener, Sharing
 from .http_connection import Connection
 from .http_types import App, Limits
@@ -25,16 +24,16 @@ log = logging.getLogger(__name__)
 SWEEP: Final = 1.0
 """Seconds between two checks of time limits, and the resolution of the connections' clock."""
 
-HANDSHAKES: Final = 50.0
-"""TLS handshakes a second of one address, in the long run; kube-scheduler keeps connections."""
-
-HANDSHAKES_AT_ONCE: Final = 200
-HANDSHAKES_TOGETHER: Final = 8
-HANDSHAKE_SECONDS: Final = 10.0
-PATIENCE: Final = 1.0
-
-RECEIVED: Final = 256 * 1024
-"""Bytes that the kernel receives before they are read; requests may have many megabytes."""
+OF_FEW_CLIENTS: Final = Sharing(
+    rate=50.0,  # kube-scheduler keeps connections
+    burst=200,
+    patience=1.0,
+    handshake_seconds=10.0,
+    handshakes=8,
+    # Binds of a kube-scheduler come all at once, so one address may have all connections.
+    connections=Limits().connections,
+    received=256 * 1024,  # requests may have many megabytes
+)
 
 
 class HttpServer:
@@ -77,7 +76,7 @@ class HttpServer:
         """
         sharing = self._sharing
         if sharing is None and tls is not None:
-            sharing = _of_few_clients(self.limits.connections)
+            sharing = replace(OF_FEW_CLIENTS, connections=self.limits.connections)
         self._listener = Listener(
             lambda: self._connection(self), self.limits.connections, tls, sharing
         )
@@ -129,14 +128,3 @@ class HttpServer:
         for connection in list(self.connections):
             connection.check(self.now)
         self._timer = loop.call_later(SWEEP, self._sweep)
-
-
-def _of_few_clients(connections: int) -> Sharing:
-    """Binds of a kube-scheduler come all at once, so one address may have all connections."""
-    return Sharing(
-        AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
-        HANDSHAKE_SECONDS,
-        HANDSHAKES_TOGETHER,
-        connections,
-        received=RECEIVED,
-    )

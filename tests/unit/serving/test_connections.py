@@ -7,7 +7,6 @@ import contextlib
 import errno
 import socket
 import ssl
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ import pytest
 import uvloop
 
 from kube_scheduler_operator.serving import connections
-from kube_scheduler_operator.serving.address_rate import AddressRate
 from kube_scheduler_operator.serving.connections import Listener, ServedConnection, Sharing
 
 if TYPE_CHECKING:
@@ -264,11 +262,12 @@ def test_an_address_in_use_is_reported(run: Any) -> None:
 
 def sharing(rate: float = 1e6, burst: int = 1000, patience: float = 0.0, **more: Any) -> Sharing:
     """Shares by address; a connection that was busy is proven."""
-    limited = AddressRate(rate, burst, patience, time.monotonic)
     return Sharing(
-        limited,
-        0.3,
-        2,
+        rate=rate,
+        burst=burst,
+        patience=patience,
+        handshake_seconds=0.3,
+        handshakes=2,
         **({"connections": 64, "new_seconds": 0.0} | more),
     )
 

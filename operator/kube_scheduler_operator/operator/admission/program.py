@@ -30,7 +30,6 @@ from ...base.klog import plain
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.errors import CredentialsError
-from ...serving.address_rate import AddressRate
 from ...serving.certificate import CertificateError, KeyPair, ServingCertificate
 from ...serving.connections import Listener, Sharing
 from .decisions import ReviewDecisions
@@ -47,21 +46,15 @@ NICENESS: Final = 5
 
 MAX_CONNECTIONS: Final = 128
 
-HANDSHAKES: Final = 50.0
-"""New connections a second of one address, in the long run; each takes some 1 ms."""
-
-HANDSHAKES_AT_ONCE: Final = 100
-"""API servers keep 25 connections, and open one for each Pod that is created at the same time."""
-
-HANDSHAKES_TOGETHER: Final = 8
-"""Handshakes of one address at a time, so that other addresses do not wait for long."""
-
-CONNECTIONS_OF_ONE: Final = 32
-"""Open connections of one address; API servers keep 25 at most."""
-
-HANDSHAKE_SECONDS: Final = 2.0
-PATIENCE: Final = 1.0
-"""How long a connection waits for its handshake; the API server has given up by then."""
+SHARING: Final = Sharing(
+    rate=50.0,  # each takes some 1 ms
+    # API servers keep 25 connections, and open one for each Pod that is created at the same time.
+    burst=100,
+    patience=1.0,  # the API server has given up by then
+    handshake_seconds=2.0,
+    handshakes=8,  # so that other addresses do not wait for long
+    connections=32,  # API servers keep 25 at most
+)
 
 REPORT_SECONDS: Final = 1.0
 """The longest time between two reports, which show that the process is alive."""
@@ -166,18 +159,12 @@ class WebhookServer:
         listener.abort()
 
     async def _listen(self, certificate: ServingCertificate) -> None:
-        sharing = Sharing(
-            AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
-            HANDSHAKE_SECONDS,
-            HANDSHAKES_TOGETHER,
-            CONNECTIONS_OF_ONE,
-        )
         while True:
             listener = Listener(
                 lambda: ReviewConnection(self._shared),
                 MAX_CONNECTIONS,
                 certificate.context,
-                sharing,
+                SHARING,
             )
             try:
                 await listener.start(self._start.host, self._start.port)
