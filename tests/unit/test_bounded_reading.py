@@ -90,7 +90,7 @@ ALLOWED: Final = {
     },
     "simulate/store.py": {"WorldStore.delete": OWN, "WorldStore.get": OWN},
     "simulate/world.py": {"Entry.object": OWN},
-    "operator/telemetry/operator_config.py": {
+    "serving/tls_settings.py": {
         "parse_serving_info": "reads a ConfigMap in the operator's namespace, once at the start",
     },
 }  # fmt: skip

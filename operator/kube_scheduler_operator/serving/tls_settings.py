@@ -15,6 +15,10 @@ from typing import Any, Final
 
 from ..base.cipher_suites import OPENSSL
 from ..base.findings import did_you_mean, listing
+from ..base.objects import mapping
+
+CONFIG_KIND: Final = "GenericOperatorConfig"
+"""OpenShift's configuration of an operator, of which `servingInfo` is used."""
 
 VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
@@ -34,6 +38,28 @@ _WEAK: Final = ":@SECLEVEL=0"  # OpenSSL has no TLS before 1.2 at its default le
 
 class TLSSettingsError(ValueError):
     """Settings that cannot be used; the message has the field, the problem and the fix."""
+
+
+def parse_serving_info(text: str) -> Mapping[str, Any]:
+    """Read `servingInfo` from a configuration in YAML; empty if the text or the field is empty.
+
+    Raises:
+        TLSSettingsError: the text is not a GenericOperatorConfig.
+    """
+    import yaml  # deferred: only the operator has such a configuration
+
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise TLSSettingsError(f"it is not YAML: {str(error).splitlines()[0]}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, Mapping) or document.get("kind") != CONFIG_KIND:
+        raise TLSSettingsError(f"it must be an object of kind {CONFIG_KIND}")
+    serving_info = document.get("servingInfo")
+    if serving_info is not None and not isinstance(serving_info, Mapping):
+        raise TLSSettingsError("servingInfo must be an object, such as {minTLSVersion: …}")
+    return mapping(serving_info)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from kube_scheduler_operator.operator.controlplane.target_config_maps import net
 from kube_scheduler_operator.operator.engine.watches import watches
 from kube_scheduler_operator.operator.profiles import aks
 from kube_scheduler_operator.operator.secondary.created_objects import _objects
-from kube_scheduler_operator.operator.telemetry.operator_config import parse_serving_info
+from kube_scheduler_operator.serving.tls_settings import parse_serving_info
 from kube_scheduler_operator.simulate.job import LABELS, missing_isolation
 from kube_scheduler_operator.simulate.job import PORT as PORT_OF_SIMULATIONS
 from kube_scheduler_operator.simulate.kinds import KINDS

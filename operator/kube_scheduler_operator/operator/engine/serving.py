@@ -27,8 +27,7 @@ from ...kube import resource as kinds
 from ...kube.resource import ObjectRef
 from ...kube.store import Fields, Store
 from ...serving.certificate import ServingCertificate
-from ...serving.tls_settings import TLSSettings, TLSSettingsError
-from ..telemetry.operator_config import OperatorConfigError, parse_serving_info
+from ...serving.tls_settings import TLSSettings, TLSSettingsError, parse_serving_info
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +93,7 @@ class Serving:
             data = mapping(mapping(sources.config).get("data"))
             info = parse_serving_info(str(data.get(names.OPERATOR_CONFIG_KEY) or ""))
             settings, unknown = TLSSettings.parse(info or self._profile(sources))
-        except (OperatorConfigError, TLSSettingsError) as error:
+        except TLSSettingsError as error:
             self._report(f"Cannot use the TLS settings of {self._config}: {error}")
             return self._settings
         ignored = f"Cipher suites that the operator's port does not support: {', '.join(unknown)}"
