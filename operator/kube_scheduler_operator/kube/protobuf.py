@@ -12,6 +12,7 @@ generated.proto of k8s.io/api and k8s.io/apimachinery, and never change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -169,24 +170,19 @@ def time(at: int, name: str) -> Field:
     """Return a Time in whole seconds since 1970; omitted if zero."""
 
     def put(values: Found, data: bytes, begin: int, end: int) -> None:
-        if seconds := _TIME.read(data, begin, end).get("seconds"):
-            values[name] = seconds if seconds < _SIGN else seconds - 2 * _SIGN
+        if seconds := _seconds(data, begin, end):
+            values[name] = seconds
 
     return Field(at, name, put)
 
 
 def date(at: int, name: str) -> Field:
-    """Return a Time as in JSON; omitted if zero."""
-    seconds = time(at, name).put
+    """Return a Time as in JSON; omitted if zero, or not a date."""
 
     def put(values: Found, data: bytes, begin: int, end: int) -> None:
-        if seconds is not None:
-            seconds(values, data, begin, end)
-        if name in values:
-            try:
-                values[name] = rfc3339(_EPOCH + timedelta(seconds=values[name]))
-            except OverflowError:  # not a date
-                del values[name]
+        if seconds := _seconds(data, begin, end):
+            with suppress(OverflowError):
+                values[name] = rfc3339(_EPOCH + timedelta(seconds=seconds))
 
     return Field(at, name, put)
 
@@ -259,6 +255,11 @@ def _cached(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         return value
 
     return cached
+
+
+def _seconds(data: bytes, begin: int, end: int) -> int:
+    seconds: int = _TIME.read(data, begin, end).get("seconds", 0)
+    return seconds if seconds < _SIGN else seconds - 2 * _SIGN
 
 
 def _raw(at: int, name: str) -> Field:

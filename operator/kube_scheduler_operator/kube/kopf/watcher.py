@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 import threading
@@ -359,19 +360,15 @@ async def _missing(client: ApiClient, resources: Iterable[Resource]) -> tuple[Re
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    try:
+    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await stop.wait()
-    except TimeoutError:
-        pass
 
 
 def _refuse_overlaps(watches: tuple[WatchSpec, ...]) -> None:
     if not watches:
         raise ValueError("no watches: declare at least one")
-    for index, spec in enumerate(watches):
-        for other in watches[index + 1 :]:
-            if spec.resource == other.resource and (
-                spec.namespace == other.namespace or None in (spec.namespace, other.namespace)
-            ):
-                raise ValueError(f"{spec.stream} is watched twice: merge the two watches")
+    for spec, other in itertools.combinations(watches, 2):
+        namespaces = {spec.namespace, other.namespace}
+        if spec.resource == other.resource and (len(namespaces) == 1 or None in namespaces):
+            raise ValueError(f"{spec.stream} is watched twice: merge the two watches")
