@@ -52,8 +52,7 @@ from ..model.snapshot import Snapshot
 from ..secondary.assignment import assigned_pods, in_effect
 from ..telemetry.authorize import cached, delegated
 from ..telemetry.metrics import OperatorMetrics
-from ..telemetry.server import TelemetryServer
-from ..telemetry.server_thread import ServerThread
+from ..telemetry.server import ServerThread, TelemetryServer
 from .assignment_way import STARTING, WayPoller
 from .assignment_webhook import WEBHOOK_PORT, AssignmentWebhook
 from .detect_platform import decide_platform, read_record

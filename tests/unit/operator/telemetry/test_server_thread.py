@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kube_scheduler_operator.operator.telemetry.server_thread import ServerThread
+from kube_scheduler_operator.operator.telemetry.server import ServerThread
 from kube_scheduler_operator.serving.certificate import ServingCertificate
 from kube_scheduler_operator.serving.health import HealthServer
 from kube_scheduler_operator.serving.http_types import HttpResponse
