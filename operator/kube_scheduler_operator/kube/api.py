@@ -46,11 +46,15 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    # the objects, with `apiVersion` and `kind` filled in
+    """A list, or a page of it."""
+
+    # the objects; of a list, with `apiVersion` and `kind` filled in
     items: list[Object] = field(default_factory=list)
     resource_version: str = ""  # the version of the collection
     left_out: tuple[LeftOut, ...] = ()  # the objects that are too large to be read
     more: str = ""  # the token of the rest; empty if the list is complete
+    kind: str = ""  # of a page, as the server sent it
+    api_version: str = ""  # the same
 
 
 class Api(Protocol):

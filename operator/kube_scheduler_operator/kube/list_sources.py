@@ -20,7 +20,7 @@ from . import protobuf
 from .api import LeftOut, ListResult, Object
 from .errors import ApiRequest, Unavailable
 from .oversized import first_of_list
-from .pages import Page, PageSize, page_of
+from .pages import PageSize, page_of
 from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListReader, decode
 from .reading import Take, decoded, read_body
 
@@ -68,7 +68,7 @@ def selected(label_selector: str | None, field_selector: str | None) -> dict[str
 
 async def take_fields(
     kind: str, fields: protobuf.Message, response: aiohttp.ClientResponse
-) -> tuple[Page, int]:
+) -> tuple[ListResult, int]:
     """Return a page with some fields of each object, and its bytes.
 
     Raises:
@@ -92,7 +92,7 @@ async def take_fields(
     return replace(page, items=items, left_out=tuple(left_out)), reader.size
 
 
-async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -> Page:
+async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -> ListResult:
     """Return the page of one object that is left out, as PartialObjectMetadataList.
 
     Raises:
@@ -106,7 +106,7 @@ async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -
         metadata = item.get("metadata") or {}
         namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
         named.append(LeftOut(kind, str(namespace), str(metadata.get("name")), str(uid), excess))
-    return replace(page, items=(), left_out=tuple(named))
+    return replace(page, items=[], left_out=tuple(named))
 
 
 class JsonSource:
@@ -119,7 +119,7 @@ class JsonSource:
     async def page(self, params: Mapping[str, str]) -> bytes:
         return await self._client.take(self._request, params, JSON, read_body)
 
-    async def first(self, params: Mapping[str, str], excess: str) -> Page:
+    async def first(self, params: Mapping[str, str], excess: str) -> ListResult:
         """Return the metadata of the first object, which may be larger than the limit as well."""
         take = _reading(self._request, partial(take_first, _kind(self._request), excess))
         return await self._client.take(self._request, params, ACCEPT_METADATA, take)
@@ -158,7 +158,7 @@ class FieldSource:
             read, length = read + received, length + bytes_
             full = len(items) >= at_most or read >= most
             if not page.more or full or (kept is not None and length >= READ_BYTES):
-                return ListResult(items, page.version, left_out, page.more)
+                return replace(page, items=items, left_out=left_out)
             params["continue"] = page.more
 
 

@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from ..base.bounded_cache import Recent
 from ..base.json_text import TooLargeError, read_json
-from .api import LeftOut, Object
-from .pages import Page
+from .api import LeftOut, ListResult, Object
 from .reading import Loads
 
 log = logging.getLogger(__name__)
@@ -91,11 +90,11 @@ def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]
     return {"type": "DELETED", "object": obj}, _left_out(texts.get("kind", ""), texts, error.excess)
 
 
-def first_of_list(kind: str, text: bytes, excess: str) -> Page:
+def first_of_list(kind: str, text: bytes, excess: str) -> ListResult:
     """Return a page with the metadata of one oversized object, without decoding the object."""
     texts = _outline(text, _LIST)
     named = (_left_out(kind, texts, excess),) if "name" in texts else ()
-    return Page((), texts.get("listVersion", ""), texts.get("continue", ""), named)
+    return ListResult([], texts.get("listVersion", ""), named, texts.get("continue", ""))
 
 
 def _left_out(kind: str, texts: Mapping[str, str], excess: str) -> LeftOut:

@@ -8,7 +8,7 @@ and has the token of the next page.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -67,25 +67,13 @@ class PageSize:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A part of a list."""
-
-    items: Sequence[Object]  # the objects
-    version: str  # resourceVersion of the list
-    more: str  # the token of the next page; empty for the last one
-    left_out: tuple[LeftOut, ...] = ()  # an object instead, which is too large
-    kind: str = ""  # of the list
-    api_version: str = ""
-
-
 class PageSource(Protocol):
     """Requests pages of one list."""
 
     async def page(self, params: Mapping[str, str]) -> bytes:
         """Return a page as JSON. Raises TooLargeError, or an error of the API such as TooLarge."""
 
-    async def first(self, params: Mapping[str, str], excess: str) -> Page:
+    async def first(self, params: Mapping[str, str], excess: str) -> ListResult:
         """Return a page of one object, which is left out: `limit` is "1"."""
 
 
@@ -98,7 +86,7 @@ class Pages:
     loads: Loads = json.loads
     _begun: bool = field(default=False, init=False)  # only then can a token be too old
 
-    async def read(self, selection: Mapping[str, str]) -> AsyncGenerator[Page, None]:
+    async def read(self, selection: Mapping[str, str]) -> AsyncGenerator[ListResult, None]:
         """Yield the pages of one list from its begin."""
         self._begun = False
         token = ""
@@ -127,7 +115,7 @@ class Pages:
                         item.setdefault("kind", resource.kind)
                         items.append(keep(item))
                     left_out += page.left_out
-                    version = page.version
+                    version = page.resource_version
             except Gone:
                 self.enlarge()
                 continue
@@ -143,7 +131,7 @@ class Pages:
             raise
         self.size.enlarge(LARGER)
 
-    async def page(self, selection: Mapping[str, str], token: str = "") -> Page:
+    async def page(self, selection: Mapping[str, str], token: str = "") -> ListResult:
         """Return one page; `token` is that of the page before."""
         while True:
             params = {**selection, "limit": str(self.size.limit)}
@@ -163,7 +151,7 @@ class Pages:
             return page
 
 
-def page_of(page: Any) -> Page:
+def page_of(page: Any) -> ListResult:
     """Return a page as the API server sends it.
 
     Raises:
@@ -172,10 +160,10 @@ def page_of(page: Any) -> Page:
     if not isinstance(page, dict):
         raise ValueError("the API server returned a list that is not an object")
     metadata = page.get("metadata") or {}
-    return Page(
-        page.get("items") or (),
+    return ListResult(
+        page.get("items") or [],
         str(metadata.get("resourceVersion") or ""),
-        str(metadata.get("continue") or ""),
+        more=str(metadata.get("continue") or ""),
         kind=str(page.get("kind") or ""),
         api_version=str(page.get("apiVersion") or ""),
     )

@@ -28,7 +28,7 @@ from ..base.backoff import Backoff
 from ..base.klog import kv
 from ..base.objects import uid_of
 from . import protobuf
-from .api import Object
+from .api import ListResult, Object
 from .client import PAGE, ApiClient
 from .errors import (
     ApiError,
@@ -41,7 +41,7 @@ from .errors import (
 )
 from .list_sources import selected
 from .oversized import Notices
-from .pages import Page, PageSize
+from .pages import PageSize
 from .reading import Lines, Loads
 from .resource import Resource
 
@@ -246,7 +246,7 @@ class Reflector:
             try:
                 async for page in pages.read(self._selection.params):
                     self._take(page, seen)
-                    version = page.version
+                    version = page.resource_version
                     await asyncio.sleep(0)  # a large list must not block requests
             except Gone:
                 pages.enlarge()
@@ -271,7 +271,7 @@ class Reflector:
         self._healthy()
         self._synced.set()
 
-    def _take(self, page: Page, seen: dict[tuple[str, str], str]) -> None:
+    def _take(self, page: ListResult, seen: dict[tuple[str, str], str]) -> None:
         kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         for item in page.items:
             key = _key(item)

@@ -52,7 +52,7 @@ def test_a_page_of_one_object_is_reduced_to_its_name_and_the_next_page(*, sort_k
         "items": [{"metadata": METADATA}],
     }
     found = first_of_list("Pod", json.dumps(page, sort_keys=sort_keys).encode(), "a size")
-    assert (found.version, found.more, found.items) == ("9", "more", ())
+    assert (found.resource_version, found.more, found.items) == ("9", "more", [])
     assert found.left_out == (LeftOut("Pod", "n", 'a"\\ö', "u", "a size"),)
 
 

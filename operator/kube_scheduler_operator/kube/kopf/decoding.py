@@ -51,7 +51,7 @@ async def _get(url: str, **arguments: Any) -> Any:
     return {
         "kind": page.kind,
         "apiVersion": page.api_version,
-        "metadata": {"resourceVersion": page.version, "continue": page.more},
+        "metadata": {"resourceVersion": page.resource_version, "continue": page.more},
         "items": page.items,
     }
 
