@@ -13,10 +13,7 @@ from ...base.findings import format_path
 from ...base.json_text import exceeds_depth
 from ...base.limits import DEPTH
 from ...base.source.reader import read
-from .report import ConfigReport
-
-_LARGEST: Final = 2**20
-"""Bytes of a file that is read."""
+from .report import LARGEST, ConfigReport
 
 _SECRET_FIELD: Final = re.compile(
     r"keydata$|passw|secret$|token$|credential|(access|api|private|auth)_?key$", re.IGNORECASE
@@ -42,7 +39,7 @@ def report(file: Path) -> ConfigReport:
     """Return what the file has; no error quotes it."""
     try:
         with file.open("rb") as stream:
-            data = stream.read(_LARGEST + 1)
+            data = stream.read(LARGEST + 1)
     except OSError as error:
         return ConfigReport(error=f"the file cannot be read: {error.strerror}; correct its mode")
     return report_content(data)
@@ -50,8 +47,8 @@ def report(file: Path) -> ConfigReport:
 
 def report_content(data: bytes) -> ConfigReport:
     """Return the same for the content of a file."""
-    if len(data) > _LARGEST:
-        return ConfigReport(error=f"the file is larger than {_LARGEST} bytes; shorten it")
+    if len(data) > LARGEST:
+        return ConfigReport(error=f"the file is larger than {LARGEST} bytes; shorten it")
     documents, unreadable = read(data)
     places = [flaw.position for document in documents for flaw in document.flaws]
     if unreadable is not None:

@@ -15,12 +15,10 @@ from typing import Any, Final
 
 from ...base.foreign_text import foreign
 from ...base.json_text import parse_json
+from ..protocol.message import LIMIT
 
-LENGTH: Final = 4096
-"""Bytes of a termination message."""
-
-_LARGEST: Final = 2**20
-"""Bytes of a document that is unpacked; a ConfigMap has no more."""
+LARGEST: Final = 2**20
+"""Bytes of a file that is read, and of a document that is unpacked; a ConfigMap has no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +36,10 @@ class ConfigReport:
         text = json.dumps(self.config, sort_keys=True, separators=(",", ":"))
         packed = base64.b85encode(zlib.compress(text.encode(), 9)).decode()
         message = json.dumps({"config": packed})
-        if len(message) <= LENGTH:
+        if len(message) <= LIMIT:
             return message
         error = (
-            f"the file has {len(message)} bytes when compressed, and {LENGTH} can be read from a "
+            f"the file has {len(message)} bytes when compressed, and {LIMIT} can be read from a "
             "node; move its settings to SchedulerProfiles and spec.unsupportedConfigOverrides of "
             "KubeScheduler, and shorten it"
         )
@@ -55,9 +53,9 @@ class ConfigReport:
             if not isinstance(document, Mapping):
                 return None
             if "error" in document:
-                return cls(error=foreign(str(document["error"]), LENGTH))
+                return cls(error=foreign(str(document["error"]), LIMIT))
             unpacker = zlib.decompressobj()
-            data = unpacker.decompress(base64.b85decode(document["config"]), _LARGEST)
+            data = unpacker.decompress(base64.b85decode(document["config"]), LARGEST)
             config = parse_json(data.decode())
         except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):
             return None

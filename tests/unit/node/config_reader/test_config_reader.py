@@ -11,7 +11,8 @@ import pytest
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.node.config_reader.program import credentials, report
-from kube_scheduler_operator.node.config_reader.report import LENGTH, ConfigReport
+from kube_scheduler_operator.node.config_reader.report import ConfigReport
+from kube_scheduler_operator.node.protocol.message import LIMIT
 
 CONFIG = """
 # hunter2 in a comment
@@ -84,7 +85,7 @@ def test_paths_of_credentials_are_not_credentials() -> None:
 
 def test_a_document_that_does_not_fit_is_an_error_that_fits() -> None:
     message = ConfigReport({"x": os.urandom(5000).hex()}).serialise()
-    assert len(message) <= LENGTH
+    assert len(message) <= LIMIT
     found = ConfigReport.parse(message)
     assert found is not None
     assert "when compressed" in found.error
@@ -110,7 +111,7 @@ def test_a_usual_document_with_ten_profiles_fits() -> None:
         for number in range(10)
     ]
     report_ = ConfigReport({"profiles": profiles})
-    assert len(report_.serialise()) < LENGTH / 3
+    assert len(report_.serialise()) < LIMIT / 3
     assert ConfigReport.parse(report_.serialise()) == report_
 
 
