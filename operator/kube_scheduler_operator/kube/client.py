@@ -71,8 +71,6 @@ class RequestObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client tries."""
-
     timeout: float = 30.0  # for one attempt of one request, seconds
     backoff: Backoff = BACKOFF  # delays before retries, one for each retry
 
@@ -82,8 +80,6 @@ PATIENCE: Final = Patience()
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """What becomes of a client's writes."""
-
     # checked right before each attempt to write, even after a pause
     permitted: Callable[[], bool] = lambda: True
     dry_run: bool = False  # let the server validate every write without persisting it

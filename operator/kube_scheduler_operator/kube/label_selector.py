@@ -23,8 +23,6 @@ DOES_NOT_EXIST: Final = "DoesNotExist"
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One requirement on a label."""
-
     key: str
     operator: str  # In, NotIn, Exists or DoesNotExist
     values: tuple[str, ...] = ()  # the values of In and NotIn

@@ -51,8 +51,6 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class ElectionLease:
-    """The Lease that an elector acquires."""
-
     namespace: str
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)  # its labels, if the elector creates it

@@ -79,8 +79,6 @@ class PageSource(Protocol):
 
 @dataclass(slots=True)
 class Pages:
-    """Reads a list."""
-
     source: PageSource
     size: PageSize
     loads: Loads = json.loads

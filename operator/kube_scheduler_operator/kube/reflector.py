@@ -113,8 +113,6 @@ class ReflectorTuning:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a reflector decodes objects."""
-
     loads: Loads = json.loads  # decodes JSON; programs that read a lot pass a faster decoder
     # the fields of a changed object that the receiver reads; changes then come as protobuf, if the
     # server supports it. Lists are complete.

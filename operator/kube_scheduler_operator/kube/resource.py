@@ -68,7 +68,6 @@ class Resource:
         return {**reference, "controller": True}
 
     def named(self, name: str, namespace: str | None = None) -> ObjectRef:
-        """Return the key of the object `name` of this kind."""
         return ObjectRef(self, namespace, name)
 
     def __str__(self) -> str:
@@ -85,7 +84,6 @@ class ObjectRef:
 
     @property
     def path(self) -> str:
-        """The URL path of the object."""
         return self.resource.path(self.namespace, self.name)
 
     def __str__(self) -> str:
@@ -121,7 +119,6 @@ class WatchSpec:
 
     @property
     def stream(self) -> Stream:
-        """The key of the watch."""
         return Stream(self.resource, self.namespace)
 
 

@@ -63,7 +63,6 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The listening port."""
         return self._listener.address[1] if self._listener is not None else 0
 
     async def start(

@@ -64,8 +64,6 @@ def parse_serving_info(text: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TLSSettings:
-    """What a server offers."""
-
     min_version: str = DEFAULT_VERSION  # the lowest TLS version, by Go's name
     # OpenSSL's names of the cipher suites up to TLS 1.2; empty: OpenSSL's default
     ciphers: tuple[str, ...] = ()

@@ -93,7 +93,6 @@ class Watcher:
 
     @property
     def kinds(self) -> frozenset[Resource]:
-        """The kinds of all watches."""
         return frozenset(spec.resource for spec in self._watches)
 
     @property

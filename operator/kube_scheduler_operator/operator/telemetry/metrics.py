@@ -130,7 +130,6 @@ class OperatorMetrics:
             self.time_to_first_reconcile.set(self._clock() - started)
 
     def passed(self, seconds: float, *, success: bool) -> None:
-        """Note a reconcile that took `seconds`."""
         self.reconciles.labels("success" if success else "error").inc()
         self.reconcile_duration.observe(seconds)
         if success:
