@@ -16,7 +16,7 @@ from ...base import names
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_NAME
 from ...base.times import timestamp
-from ...kube import protobuf
+from ...kube.protobuf import Message, begin_of_text, date, part, parts, present, text
 from ..model.snapshot import PendingPod
 from ..status.conditions import AS_EXPECTED, NOT_ALL_READ, Condition
 
@@ -34,34 +34,21 @@ _LONGEST: Final = 253 + 1
 """Bytes of a schedulerName: the API server does not limit them, and no scheduler serves a name that
 is longer than names of Kubernetes may be."""
 
-FIELDS: Final = protobuf.Message(
-    protobuf.part(
-        1,
-        "metadata",
-        protobuf.Message(
-            protobuf.text(1, "name"),
-            protobuf.text(3, "namespace"),
-            protobuf.text(5, "uid"),
-            protobuf.date(8, "creationTimestamp"),
-            protobuf.present(9, "deletionTimestamp"),
-        ),
-    ),
-    protobuf.part(
-        2,
-        "spec",
-        protobuf.Message(
-            protobuf.text(10, "nodeName"),
-            protobuf.begin_of_text(19, "schedulerName", _LONGEST),
-            protobuf.present(38, "schedulingGates"),
-        ),
-    ),
-    protobuf.part(
-        3,
-        "status",
-        protobuf.Message(
-            protobuf.parts(2, "conditions", protobuf.Message(protobuf.text(1, "type")))
-        ),
-    ),
+_METADATA: Final = Message(
+    text(1, "name"),
+    text(3, "namespace"),
+    text(5, "uid"),
+    date(8, "creationTimestamp"),
+    present(9, "deletionTimestamp"),
+)
+_SPEC: Final = Message(
+    text(10, "nodeName"),
+    begin_of_text(19, "schedulerName", _LONGEST),
+    present(38, "schedulingGates"),
+)
+_STATUS: Final = Message(parts(2, "conditions", Message(text(1, "type"))))
+FIELDS: Final = Message(
+    part(1, "metadata", _METADATA), part(2, "spec", _SPEC), part(3, "status", _STATUS)
 )
 """The fields of a Pod that `not_attempted` reads."""
 
