@@ -25,9 +25,9 @@ from ..protocol.revision_content import content_hash
 from . import kubeconfig, manifest, processes, program
 from .certificates import Certificates
 from .host import NodeHost
-from .layout import CONFIGMAPS, Layout
+from .layout import CONFIGMAPS, Layout, RevisionFiles
 from .manifest import ManifestError, Probe
-from .swap import RevisionFiles, Swap
+from .swap import Swap
 
 log = logging.getLogger(__name__)
 

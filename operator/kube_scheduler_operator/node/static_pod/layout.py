@@ -103,6 +103,16 @@ class Journal:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class RevisionFiles:
+    """What an installer puts on its node."""
+
+    target: Manifest  # manifest of the revision
+    content: Mapping[str, bytes]  # the other files, by their paths in the revision's directory
+    effective: bytes = b""  # the configuration as completed by the preflight; may be empty
+    kubeconfig: str = ""  # fingerprint of the node's kubeconfig
+
+
 class OtherContentError(Exception):
     """The node has a revision of this number with other content: the API forgot that one."""
 
@@ -170,14 +180,7 @@ class Layout:
         log.info("Restored a manifest before exiting: %s", target.name)
 
     # --- available manifests -----------------------------------------------------------------
-    def stage(
-        self,
-        target: Manifest,
-        revision: int,
-        content: Mapping[str, bytes],
-        effective: bytes,
-        content_hash: str = "",
-    ) -> bool:
+    def stage(self, revision: int, staged: RevisionFiles, content_hash: str = "") -> bool:
         """Write the directory of `revision` atomically; return whether it changed.
 
         Raises:
@@ -190,9 +193,9 @@ class Layout:
             active = disk_state.active_revision(self.resource_dir) == revision
             if active or revision_directory.is_verified(self.resource_dir, revision):
                 raise OtherContentError(f"the node has revision {revision} with other content")
-        data = {**content, POD_FILE: target.data}
-        if effective:
-            data[_EFFECTIVE_FILE] = effective
+        data = {**staged.content, POD_FILE: staged.target.data}
+        if staged.effective:
+            data[_EFFECTIVE_FILE] = staged.effective
         desired = {path: File(text) for path, text in data.items()}
         hashes = Hashes.of(revision, content_hash, data)
         present = {

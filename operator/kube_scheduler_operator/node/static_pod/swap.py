@@ -8,8 +8,7 @@ stays empty: every exit goes through `Layout.leave_running`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..protocol.boot_time import BootTime
@@ -17,7 +16,7 @@ from ..protocol.result import STOCK, InstallerOutcome, Result
 from ..protocol.upgrade_request import is_upgrade, version_of
 from .activate import Activator
 from .host import NodeHost
-from .layout import Journal, Layout, OtherContentError, Phase
+from .layout import Journal, Layout, OtherContentError, Phase, RevisionFiles
 from .manifest import Manifest
 from .revision_directory import newest_verified
 
@@ -29,16 +28,6 @@ log = logging.getLogger(__name__)
 
 class PortTakenError(OSError):
     """Another program listens on the new scheduler's port."""
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionFiles:
-    """What an installer puts on its node."""
-
-    target: Manifest  # manifest of the revision
-    content: Mapping[str, bytes]  # the other files, by their paths in the revision's directory
-    effective: bytes = b""  # the configuration as completed by the preflight; may be empty
-    kubeconfig: str = ""  # fingerprint of the node's kubeconfig
 
 
 class Swap:
@@ -67,7 +56,7 @@ class Swap:
             PortTakenError: another program uses the revision's port.
             OSError: writing failed.
         """
-        options, files = self._options, self._files
+        options = self._options
         newest = self._layout.active_revision()
         if newest > options.revision and not options.rollback:
             return self._superseded(
@@ -76,13 +65,7 @@ class Swap:
         self._check_port()
         try:
             with self._activator.timed("stage"):
-                self._layout.stage(
-                    files.target,
-                    options.revision,
-                    files.content,
-                    files.effective,
-                    options.content_hash,
-                )
+                self._layout.stage(options.revision, self._files, options.content_hash)
         except OtherContentError as error:
             return self._superseded(f"{error}; a higher number is needed")
         return None

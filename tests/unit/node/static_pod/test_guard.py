@@ -21,7 +21,7 @@ from kube_scheduler_operator.node.static_pod import guard, host, manifest
 from kube_scheduler_operator.node.static_pod.disk_state import look
 from kube_scheduler_operator.node.static_pod.guard import GuardOptions
 from kube_scheduler_operator.node.static_pod.kubeconfig import fingerprint
-from kube_scheduler_operator.node.static_pod.layout import Journal
+from kube_scheduler_operator.node.static_pod.layout import Journal, RevisionFiles
 from kube_scheduler_operator.node.static_pod.revision_directory import PREFIX
 
 from .fake_node import STOCK, revision_manifest
@@ -315,9 +315,9 @@ def test_a_kubeconfig_that_waits_for_its_restart_is_not_an_edit(world: World) ->
     """The manifest is staged with the new fingerprint, and the old one is in place."""
     staged = world.path.read_bytes().replace(b'"labels"', b'"annotations": {"k": "new"}, "labels"')
     target = manifest.parse(staged, "kube-scheduler")
-    world.layout.stage(target, 2, CONTENT, b"", "content-2")
+    world.layout.stage(2, RevisionFiles(target, CONTENT), "content-2")
     assert look(watched(world)).edits == ()
-    world.layout.stage(target, 2, CONTENT, b"", "content-2")
+    world.layout.stage(2, RevisionFiles(target, CONTENT), "content-2")
     assert look(watched(world)).edits == (), "nor if it is staged again"
     edit_manifest(world)
     assert look(watched(world)).edits == (str(world.path),)

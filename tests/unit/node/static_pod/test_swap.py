@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome
 from kube_scheduler_operator.node.static_pod import manifest
 from kube_scheduler_operator.node.static_pod.activate import NoApiServerError
+from kube_scheduler_operator.node.static_pod.layout import RevisionFiles
 
 from .fake_node import (
     CRASHES,
@@ -102,11 +103,11 @@ def test_changed_manifest_keeps_the_mounted_directory(world: World) -> None:
     directory = world.layout.revision_dir(1)
     before = directory.stat().st_ino
     other = manifest.parse(revision_manifest(1) + b"\n", "kube-scheduler")
-    assert world.layout.stage(other, 1, CONTENT, b"")
+    assert world.layout.stage(1, RevisionFiles(other, CONTENT))
     assert directory.stat().st_ino == before
     assert (directory / "kube-scheduler-pod.yaml").read_bytes() == other.data
     assert world.layout.outcome(1) is None, "the other manifest's outcome does not apply"
-    assert not world.layout.stage(other, 1, CONTENT, b"")
+    assert not world.layout.stage(1, RevisionFiles(other, CONTENT))
 
 
 def test_changed_configuration_replaces_the_directory(world: World) -> None:
@@ -115,7 +116,7 @@ def test_changed_configuration_replaces_the_directory(world: World) -> None:
     before = directory.stat().st_ino
     current = world.layout.current()
     assert current is not None
-    assert world.layout.stage(current, 1, OTHER, b"")
+    assert world.layout.stage(1, RevisionFiles(current, OTHER))
     assert directory.stat().st_ino != before
 
 
