@@ -12,6 +12,7 @@ import yaml
 from kube_scheduler_operator.base import assets, names
 from kube_scheduler_operator.base.platform import PLATFORMS, Platform
 from kube_scheduler_operator.base.quantities import amounts
+from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.cli.simulation.self_test import TriedProfile
 from kube_scheduler_operator.cli.simulation.self_test import test_pod as self_test_pod
 from kube_scheduler_operator.config.effective.extenders.agent import ManagedAgent, container
@@ -67,7 +68,9 @@ def on_nodes(platform: Platform) -> Iterator[Object]:
         platform=platform, node="n", operator_image=IMAGE, probe=probe, known="", owner_uid="u"
     )
     yield render_config_reader_pod(platform, "n", "/etc/config.yaml", IMAGE, "u")
-    for action in keep_agent(platform, ManagedAgent("a", AGENT, 10000), IMAGE, (), {}):
+    for action in keep_agent(
+        platform, ManagedAgent("a", AGENT, 10000), Settings(operator_image=IMAGE), {}
+    ):
         if action.obj["kind"] == "DaemonSet":
             yield action.obj
 

@@ -17,6 +17,7 @@ from ...base import names
 from ...base.findings import Finding
 from ...base.objects import Object, annotation, is_being_deleted
 from ...base.platform import Platform
+from ...base.settings import Settings
 from ...base.templates import canonical_json, render_file
 from ...base.times import timestamp
 from ...config.effective.attachment import CONTROL_PLANE, EXTENDER, scheduler_of
@@ -84,7 +85,6 @@ def control_plane_agents(
     findings = []
     waits = []
     validated = {result.name: result for result in results}
-    settings = snapshot.settings
     for name, result in validated.items():
         if result.agent is None or scheduler_of(result.spec or {}) != CONTROL_PLANE:
             continue
@@ -93,13 +93,7 @@ def control_plane_agents(
         if known_port(objects[name]) == result.port:
             # The port is written to the status first, so that it is chosen only once.
             try:
-                writes[name] = keep_agent(
-                    snapshot.platform,
-                    agent,
-                    settings.operator_image,
-                    settings.image_pull_secrets,
-                    existing,
-                )
+                writes[name] = keep_agent(snapshot.platform, agent, snapshot.settings, existing)
             except Exception as error:  # of this extender only
                 findings.append(EXTENDER.defect(name, result.root, error))
         daemon_set = existing.get(DAEMON_SETS, {}).get(agent.object_name)
@@ -154,15 +148,13 @@ def _finding(name: str, trouble: str) -> Finding:
 
 
 def keep_agent(
-    platform: Platform,
-    agent: ManagedAgent,
-    image: str,
-    pull_secrets: tuple[str, ...],
-    existing: Existing,
+    platform: Platform, agent: ManagedAgent, settings: Settings, existing: Existing
 ) -> tuple[Action, ...]:
     """Create or correct an agent's objects; it reads a new configuration without a restart."""
     key = canonical_json([agent.name, agent.spec, agent.port])
-    config_map, daemon_set, spec_hash = _rendered(platform, key, image, pull_secrets)
+    config_map, daemon_set, spec_hash = _rendered(
+        platform, key, settings.operator_image, settings.image_pull_secrets
+    )
     return (
         *keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), config_map, ("data",)),
         *keep_workload(
