@@ -11,8 +11,9 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS
-from kube_scheduler_operator.operator.loadpolicy.created_objects import WorkloadSettings, workloads
+from kube_scheduler_operator.operator.loadpolicy.created_objects import workloads
 from kube_scheduler_operator.scheduling.load.policy import LoadPolicy
 
 from ...builders import load_policy
@@ -32,9 +33,8 @@ def diff(cluster: Cluster, tmp_path: Path) -> Any:
     cluster.put(CONFIG_MAPS, {"metadata": metadata, "data": data})
     obj = load_policy()
     obj["metadata"]["uid"] = "u"
-    for resource, made, spec_hash in workloads(
-        obj, {}, WorkloadSettings("kubeadm", "image:1", ("pull",))
-    ):
+    settings = Settings(operator_image="image:1", image_pull_secrets=("pull",))
+    for resource, made, spec_hash in workloads(KUBEADM, obj, {}, settings):
         wanted = copy.deepcopy(dict(made))
         wanted["metadata"]["annotations"] = {names.SPEC_HASH_ANNOTATION: spec_hash}
         cluster.put(resource, wanted)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ...base import names
 from ...base.objects import annotation
 from ...base.platform import Platform
+from ...base.settings import Settings
 from ...kube.api import Api, Object
 from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from ...operator.controlplane.revision.history import Revision
-from ...operator.loadpolicy.created_objects import WorkloadSettings, policy_config_map, workloads
+from ...operator.loadpolicy.created_objects import policy_config_map, workloads
 from ...scheduling.load.policy import FILE, LoadPolicy, LoadPolicyError
 from ...scheduling.load.policy_files import read_policy, read_spec
 from ..cluster.compare import ParsedRevision, changes, parse_revision, unified
@@ -310,8 +311,8 @@ async def _changed_workloads(
     owners = annotator["metadata"].get("ownerReferences") or ()
     uid = next((str(owner["uid"]) for owner in owners), "")
     policy = {**obj, "metadata": {**obj["metadata"], "uid": uid}}
-    settings = _settings_of(annotator, platform)
-    for resource, workload, spec_hash in workloads(policy, obj.get("spec") or {}, settings):
+    settings, spec = _settings_of(annotator), obj.get("spec") or {}
+    for resource, workload, spec_hash in workloads(platform, policy, spec, settings):
         ref = resource.named(workload["metadata"]["name"], target)
         deployed = await find_object(api, ref)
         if deployed is None:
@@ -320,7 +321,8 @@ async def _changed_workloads(
             yield f"{ref} updated"
 
 
-def _settings_of(annotator: Object, platform: Platform) -> WorkloadSettings:
+def _settings_of(annotator: Object) -> Settings:
     pod = annotator["spec"]["template"]["spec"]
     secrets = tuple(str(secret["name"]) for secret in pod.get("imagePullSecrets") or ())
-    return WorkloadSettings(platform.name, str(pod["containers"][0]["image"]), secrets)
+    image = str(pod["containers"][0]["image"])
+    return Settings(operator_image=image, image_pull_secrets=secrets)

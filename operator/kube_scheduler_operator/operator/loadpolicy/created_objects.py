@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
 from ...base import names
 from ...base.objects import Object
-from ...base.platform import PLATFORMS
+from ...base.platform import PLATFORMS, Platform
+from ...base.settings import Settings
 from ...base.templates import canonical_json, render_file
 from ...config.language.command_line import LOG_LEVELS
 from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, JOBS, LOAD_POLICIES, Resource
@@ -39,37 +40,22 @@ _IDENTITY: Final[Sequence[Mapping[str, Any]]] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadSettings:
-    """Settings of the workloads that come from the operator instead of the LoadPolicy."""
-
-    platform: str
-    image: str  # the operator's image, which all workloads use
-    pull_secrets: tuple[str, ...]
-
-
-def workload_settings(snapshot: Snapshot) -> WorkloadSettings:
-    settings = snapshot.settings
-    return WorkloadSettings(
-        snapshot.platform.name, settings.operator_image, settings.image_pull_secrets
-    )
-
-
 def policy_config_map(name: str) -> str:
     return f"load-policy-{name}"
 
 
 def workloads(
-    obj: Object, spec: Mapping[str, Any], settings: WorkloadSettings
+    platform: Platform, obj: Object, spec: Mapping[str, Any], settings: Settings
 ) -> Sequence[tuple[Resource, Mapping[str, Any], str]]:
     """Return (kind, object, hash of its spec) of exporter and annotator; do not modify them."""
-    metadata = obj["metadata"]
-    return _workloads(metadata["name"], str(metadata.get("uid")), canonical_json(spec), settings)
+    name, uid = obj["metadata"]["name"], str(obj["metadata"].get("uid"))
+    image, pull_secrets = settings.operator_image, settings.image_pull_secrets
+    return _workloads(platform.name, name, uid, canonical_json(spec), image, pull_secrets)
 
 
 @lru_cache(maxsize=8)
 def _workloads(
-    name: str, uid: str, text: str, settings: WorkloadSettings
+    platform: str, name: str, uid: str, text: str, image: str, pull_secrets: tuple[str, ...]
 ) -> tuple[tuple[Resource, Mapping[str, Any], str], ...]:
     request = read(json.loads(text)).request
     assert request is not None  # noqa: S101 - the caller has validated the spec
@@ -79,9 +65,9 @@ def _workloads(
         request=request,
         owner=LOAD_POLICIES.owner(name, uid),
         names=names,
-        platform=PLATFORMS[settings.platform],
-        image=settings.image,
-        pull_secrets=_pull_secrets(settings),
+        platform=PLATFORMS[platform],
+        image=image,
+        pull_secrets=[{"name": secret} for secret in pull_secrets],
         exporter_arguments=_exporter_arguments(request),
         annotator_arguments=_annotator_arguments(request),
         state_directory=STATE_DIRECTORY,
@@ -126,13 +112,13 @@ def state_config_map(snapshot: Snapshot, written: Sequence[str]) -> dict[str, An
 
 
 def cleanup_job(snapshot: Snapshot, families: Sequence[str]) -> dict[str, Any]:
-    settings = workload_settings(snapshot)
+    settings = snapshot.settings
     (job,) = render_file(
         "load-cleanup.yaml.j2",
         names=names,
         platform=snapshot.platform,
-        image=settings.image,
-        pull_secrets=_pull_secrets(settings),
+        image=settings.operator_image,
+        pull_secrets=[{"name": secret} for secret in settings.image_pull_secrets],
         families=list(families),
         resources=dict(ANNOTATOR_RESOURCES),
         tolerations=list(CONTROL_PLANE_TOLERATIONS),
@@ -141,10 +127,6 @@ def cleanup_job(snapshot: Snapshot, families: Sequence[str]) -> dict[str, Any]:
     )
     assert job["kind"] == JOBS.kind  # noqa: S101 - by its template
     return job
-
-
-def _pull_secrets(settings: WorkloadSettings) -> list[dict[str, str]]:
-    return [{"name": name} for name in settings.pull_secrets]
 
 
 def _exporter_arguments(request: LoadPolicyRequest) -> list[str]:

@@ -20,7 +20,7 @@ from ..model.workloads import digest, keep_workload
 from ..status.conditions import Condition
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
 from .cleanup import clean_up
-from .created_objects import config_map, state_config_map, workload_settings, workloads
+from .created_objects import config_map, state_config_map, workloads
 from .load_state import read_report, read_written
 from .request import LoadPolicyRequest, effective_request
 from .status import StatusInput, report
@@ -131,7 +131,7 @@ def _keep_state(snapshot: Snapshot, request: LoadPolicyRequest, current: str) ->
 
 def _keep_workloads(snapshot: Snapshot, obj: Object, spec: Mapping[str, Any]) -> tuple[Action, ...]:
     actions: list[Action] = []
-    desired = workloads(obj, spec, workload_settings(snapshot))
+    desired = workloads(snapshot.platform, obj, spec, snapshot.settings)
     for resource, workload, spec_hash in desired:
         existing = _existing(snapshot, resource).get(workload["metadata"]["name"])
         actions += keep_workload(
