@@ -146,16 +146,17 @@ class ReviewConnection(ServedConnection):
         if isinstance(head, ReviewAnswer):
             self._refuse(head)
             return
-        self._left, self._alive = head.length, head.alive
+        length, self._alive = head
+        self._left = length
         self._separators, self._counted = 0, MAX_VALUES
-        self._refusal = TOO_LARGE if head.length > MAX_BODY else None
-        if len(self._buffer) >= head.length:
+        self._refusal = TOO_LARGE if length > MAX_BODY else None
+        if len(self._buffer) >= length:
             self._receive()
             return
         self._state = ReviewState.TICKET
         self._read(False)
-        stored = head.length if self._refusal is None else 0
-        self._ticket = BodyTicket(self._address, head.length, stored, self._admitted)
+        stored = length if self._refusal is None else 0
+        self._ticket = BodyTicket(self._address, length, stored, self._admitted)
         self._shared.bodies.enter(self._ticket)
 
     def _admitted(self) -> None:
@@ -294,12 +295,6 @@ class ReviewConnection(ServedConnection):
 # --- the head of a request ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
-    length: int  # of the body, bytes
-    alive: bool  # whether the client may send another request
-
-
 class _Reader:
     """Callbacks of httptools."""
 
@@ -314,11 +309,12 @@ class _Reader:
         self.headers[name.lower()] = value
 
 
-def read_head(head: bytes) -> RequestHead | ReviewAnswer:
-    """Read a head; a ReviewAnswer rejects the request and ends the connection.
+def read_head(head: bytes) -> tuple[int, bool] | ReviewAnswer:
+    """Return the bytes of the body, and whether the client may send another request.
 
-    The body must have a length: each chunk of a chunked body would cost a call, and any client may
-    send chunks of one byte. API servers always send a length.
+    A ReviewAnswer rejects the request and ends the connection. The body must have a length: each
+    chunk of a chunked body would cost a call, and any client may send chunks of one byte. API
+    servers always send a length.
     """
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
@@ -337,4 +333,4 @@ def read_head(head: bytes) -> RequestHead | ReviewAnswer:
         return text(411, "send the body with Content-Length, not in chunks", "invalid")
     if len(length) > 12 or int(length) > MAX_DISCARDED:
         return TOO_LARGE
-    return RequestHead(int(length), parser.should_keep_alive())
+    return int(length), parser.should_keep_alive()
