@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...base import termination_message
 from ...base.names import OPERAND
@@ -17,7 +17,11 @@ from . import health_probe, processes
 from .manifest import Probe
 from .processes import SchedulerProcess
 
-BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+if TYPE_CHECKING:
+    from .program import NodeProgramOptions
+
+PROC: Final = Path("/proc")
+BOOT_ID: Final = PROC / "sys/kernel/random/boot_id"
 
 # A coarse file-system clock may lag behind the precise one by a tick.
 _TICK = 0.02
@@ -51,14 +55,6 @@ class Activity:
     runs: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class NodePaths:
-    pod_logs: Path  # the kubelet's directory of container logs
-    kubelet_pods: Path  # the kubelet's directory of pods
-    cgroups: Path  # mount point of the node's cgroups
-    proc: Path = Path("/proc")
-
-
 class NodeHost:
     """The real node; needs hostPID, hostNetwork and the kubelet's log directory.
 
@@ -67,9 +63,15 @@ class NodeHost:
     """
 
     def __init__(
-        self, paths: NodePaths, log_prefix: str, container: str, api_server: Probe | None = None
+        self,
+        options: NodeProgramOptions,
+        log_prefix: str,
+        container: str = OPERAND,
+        api_server: Probe | None = None,
     ) -> None:
-        self._paths = paths
+        self._pod_logs = options.pod_log_dir
+        self._kubelet_pods = options.kubelet_pod_dir
+        self._cgroups = options.cgroup_dir
         self._log_prefix = log_prefix
         self._container = container
         self._api_server = api_server
@@ -82,28 +84,28 @@ class NodeHost:
         return time.time() - _TICK
 
     def boot_id(self) -> str:
-        return (self._paths.proc / "sys/kernel/random/boot_id").read_text().strip()
+        return BOOT_ID.read_text().strip()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def operands(self) -> tuple[SchedulerProcess, ...]:
         """Return the running schedulers of the static pod."""
-        return processes.operands(self._paths.proc, self._uids(), OPERAND)
+        return processes.operands(PROC, self._uids(), OPERAND)
 
     def kept_pods(self) -> frozenset[str]:
         """Return the static pod's UIDs, past and present, whose directory the kubelet keeps."""
-        return frozenset(uid for uid in self._uids() if (self._paths.kubelet_pods / uid).exists())
+        return frozenset(uid for uid in self._uids() if (self._kubelet_pods / uid).exists())
 
     def has_worker(self) -> bool | None:
         """Return whether the kubelet has a worker for a present or past pod; None: unknown."""
-        known = pods_with_cgroups(self._paths.cgroups)
+        known = pods_with_cgroups(self._cgroups)
         return not known.isdisjoint(self._uids()) if known else None
 
     def _uids(self) -> set[str]:
         return {
             path.name.removeprefix(self._log_prefix)
-            for path in termination_message.directories(self._paths.pod_logs, self._log_prefix)
+            for path in termination_message.directories(self._pod_logs, self._log_prefix)
         }
 
     def is_ready(self, probe: Probe) -> bool:
@@ -123,7 +125,7 @@ class NodeHost:
         runs = frozenset(f"{log.path}" for log in self._logs() if log.modified >= since)
         if runs:
             return Activity(True, runs)
-        for path in termination_message.directories(self._paths.pod_logs, self._log_prefix):
+        for path in termination_message.directories(self._pod_logs, self._log_prefix):
             try:
                 if path.stat().st_mtime >= since:
                     return Activity(True)
@@ -143,7 +145,7 @@ class NodeHost:
         return next(filter(None, (*errors, *others)), "")
 
     def _logs(self) -> list[termination_message.Log]:
-        return termination_message.logs(self._paths.pod_logs, self._log_prefix, self._container)
+        return termination_message.logs(self._pod_logs, self._log_prefix, self._container)
 
 
 def pods_with_cgroups(root: Path) -> frozenset[str]:

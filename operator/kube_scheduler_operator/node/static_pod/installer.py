@@ -24,14 +24,13 @@ from ..protocol.result import Result
 from ..protocol.revision_content import content_hash
 from . import kubeconfig, manifest, processes, program
 from .certificates import Certificates
-from .host import NodeHost
+from .host import PROC, NodeHost
 from .layout import CONFIGMAPS, Layout, RevisionFiles
 from .manifest import ManifestError, Probe
 from .swap import Swap
 
 log = logging.getLogger(__name__)
 
-PROC: Final = Path("/proc")
 PREFLIGHT_FLAG: Final = "--write-config-to"
 """Flag that distinguishes the preflight from other schedulers on the node."""
 _PREFLIGHT_POLL: Final = 0.05
@@ -180,7 +179,8 @@ def _files(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -> 
 def _node_host(options: InstallerOptions, pod: dict[str, Any], layout: Layout) -> NodeHost:
     container = str(pod["spec"]["containers"][0]["name"])
     api_server = _api_server(options, layout)
-    return options.host(manifest.log_directory_prefix(pod, options.node), container, api_server)
+    prefix = manifest.log_directory_prefix(pod, options.node)
+    return NodeHost(options, prefix, container, api_server)
 
 
 def _api_server(options: InstallerOptions, layout: Layout) -> Probe | None:

@@ -21,13 +21,11 @@ from types import FrameType
 from ...base import files
 from ...base.files import Disk
 from ...base.klog import TextFormatter
-from ...base.names import OPERAND
 from ..protocol.exit_codes import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
 from ..protocol.result import Result
 from .certificates import PairError
-from .host import NodeHost, NodePaths
 from .layout import Layout
-from .manifest import ManifestError, Probe
+from .manifest import ManifestError
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +38,9 @@ class NodeProgramOptions:
     static_pod_name: str
     resource_dir: Path
     manifest_path: Path
-    pod_log_dir: Path
-    kubelet_pod_dir: Path
-    cgroup_dir: Path
+    pod_log_dir: Path  # the kubelet's directory of container logs
+    kubelet_pod_dir: Path  # the kubelet's directory of pods
+    cgroup_dir: Path  # mount point of the node's cgroups
     retry: int = 0
     health_timeout: float = 60.0  # seconds within which a new scheduler must become ready
     settling_time: float = 2.0  # seconds for which it must then stay ready without a restart
@@ -50,13 +48,6 @@ class NodeProgramOptions:
 
     def layout(self, disk: Disk) -> Layout:
         return Layout(self.resource_dir, self.manifest_path, self.static_pod_name, disk)
-
-    def host(
-        self, log_prefix: str, container: str = OPERAND, api_server: Probe | None = None
-    ) -> NodeHost:
-        """Make the host; `log_prefix` is the prefix of the static pod's log directories."""
-        paths = NodePaths(self.pod_log_dir, self.kubelet_pod_dir, self.cgroup_dir)
-        return NodeHost(paths, log_prefix, container, api_server)
 
 
 class Terminated(BaseException):

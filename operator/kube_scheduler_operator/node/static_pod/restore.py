@@ -48,7 +48,7 @@ def restore(
     layout = options.layout(disk or Disk())
     with program.alone(layout):
         pod = f"{options.static_pod_namespace}_{options.static_pod_name}-{options.node}_"
-        return Restore(options, layout, host or options.host(pod)).run()
+        return Restore(options, layout, host or NodeHost(options, pod)).run()
 
 
 class Restore:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kube_scheduler_operator.node.static_pod.host import NodeHost, NodePaths
+from kube_scheduler_operator.node.static_pod.host import NodeHost
+from kube_scheduler_operator.node.static_pod.program import NodeProgramOptions
 
 PREFIX = "kube-system_kube-scheduler-cp-1_"
 FLAG = 'I1126 10:36:02.241237   28253 flags.go:64] FLAG: --allow-metric-labels="[]"'
@@ -33,7 +34,16 @@ def after(tmp_path: Path) -> Runs:
             path = folder / f"{number}.log"
             path.write_text("".join(f"2025-11-21T09:00:00Z stderr F {line}\n" for line in lines))
             os.utime(path, (number, number))
-        return NodeHost(NodePaths(tmp_path, tmp_path, tmp_path), PREFIX, "kube-scheduler")
+        options = NodeProgramOptions(
+            node="cp-1",
+            static_pod_name="kube-scheduler",
+            resource_dir=tmp_path,
+            manifest_path=tmp_path,
+            pod_log_dir=tmp_path,
+            kubelet_pod_dir=tmp_path,
+            cgroup_dir=tmp_path,
+        )
+        return NodeHost(options, PREFIX)
 
     return written
 
