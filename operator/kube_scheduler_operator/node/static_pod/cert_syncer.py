@@ -11,7 +11,6 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -71,40 +70,20 @@ class CertSyncerOptions:
     interval: float = INTERVAL
 
 
-@dataclass(slots=True)
-class SecretSource:
-    """Reads Secrets and records Events on this pod through the API."""
-
-    api: ApiServer
-    pod: str
-    namespace: str
-
-    def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        return self.api.secret(namespace, name)
-
-    def record(self, event: SyncEvent) -> None:
-        try:
-            self.api.event(self.namespace, self.pod, event.reason, event.message, bad=event.bad)
-        except ApiServerError as error:
-            log.info("Failed to record the event: %s", error)
-
-
 class Syncer:
-    def __init__(
-        self, secrets: Sequence[SecretRef], source: SecretSource, certificates: Certificates
-    ) -> None:
-        self._secrets = secrets
-        self._source = source
-        self._certificates = certificates
+    def __init__(self, options: CertSyncerOptions, api: ApiServer) -> None:
+        self._options = options
+        self._api = api
+        self._certificates = Certificates(options.certs_dir, Disk())
         self._failures: dict[SecretRef, SyncEvent] = {}
 
     def sync(self) -> None:
         """Synchronize once; record every change, and every failure when it begins or changes."""
-        for secret in self._secrets:
+        for secret in self._options.secrets:
             event = self._sync(secret)
             if event is not None and event != self._failures.get(secret):
                 (log.warning if event.bad else log.info)("%s: %s", event.reason, event.message)
-                self._source.record(event)
+                self._record(event)
             if event is None or not event.bad:
                 self._failures.pop(secret, None)
             else:
@@ -112,7 +91,7 @@ class Syncer:
 
     def _sync(self, secret: SecretRef) -> SyncEvent | None:
         try:
-            data = self._source.secret(secret.namespace, secret.name)
+            data = self._api.secret(secret.namespace, secret.name)
             if data is not None:
                 changed = self._certificates.put(secret.name, data)
                 message = f"Updated the node's certificate from {secret}"
@@ -126,12 +105,18 @@ class Syncer:
             problem = str(error)
         return SyncEvent("CertificateUpdateFailed", f"{secret}: {problem}", bad=True)
 
+    def _record(self, event: SyncEvent) -> None:
+        namespace, pod = self._options.namespace, self._options.pod
+        try:
+            self._api.event(namespace, pod, event.reason, event.message, bad=event.bad)
+        except ApiServerError as error:
+            log.info("Failed to record the event: %s", error)
+
 
 def main(options: CertSyncerOptions) -> int:
     """Synchronize until SIGTERM; return the exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    source = SecretSource(in_cluster(options.servers), options.pod, options.namespace)
-    syncer = Syncer(options.secrets, source, Certificates(options.certs_dir, Disk()))
+    syncer = Syncer(options, in_cluster(options.servers))
     while True:
         syncer.sync()
         time.sleep(options.interval)

@@ -15,14 +15,14 @@ import pytest
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.node.static_pod.api_server import ApiServer, ApiServerError, in_cluster
-from kube_scheduler_operator.node.static_pod.cert_syncer import SecretRef, SecretSource, Syncer
+from kube_scheduler_operator.node.static_pod.cert_syncer import CertSyncerOptions, SecretRef, Syncer
 from kube_scheduler_operator.node.static_pod.certificates import Certificates
 
 CLIENT = SecretRef("managed", "client")
 SERVING = SecretRef("target", "serving", optional=True)
 
 
-class Cluster(SecretSource):
+class Cluster:
     """A fake cluster: Secrets by name, or the error of reading one."""
 
     def __init__(self, **secrets: Any) -> None:
@@ -36,8 +36,13 @@ class Cluster(SecretSource):
             raise found
         return found
 
-    def record(self, event: Any) -> None:
-        self.recorded.append((event.reason, event.bad))
+    def event(self, namespace: Any, pod: Any, reason: Any, message: Any, *, bad: Any) -> None:
+        assert (namespace, pod) == ("target", "syncer-x")
+        self.recorded.append((reason, bad))
+
+
+def syncer(cluster: Any, certs_dir: Path, *secrets: SecretRef) -> Syncer:
+    return Syncer(CertSyncerOptions(certs_dir, secrets, (), "syncer-x", "target"), cluster)
 
 
 @pytest.fixture
@@ -87,7 +92,7 @@ def test_sync_of_one_secret(
     if before:
         certificates.put(ref.name, pairs[before])
     cluster = Cluster(**{ref.name: pairs.get(found, found) if isinstance(found, str) else found})
-    Syncer([ref], cluster, certificates).sync()
+    syncer(cluster, tmp_path, ref).sync()
     directory = tmp_path / "secrets" / ref.name
     now = {p.name: p.read_bytes() for p in directory.iterdir()} if directory.exists() else None
     assert now == (pairs[after] if after else None)
@@ -96,14 +101,14 @@ def test_sync_of_one_secret(
 
 def test_failure_is_recorded_once_until_it_ends(tmp_path: Path, pairs: dict[str, Any]) -> None:
     cluster = Cluster(client=REFUSED)
-    syncer = Syncer([CLIENT], cluster, Certificates(tmp_path, Disk()))
+    synced = syncer(cluster, tmp_path, CLIENT)
     for _ in range(3):
-        syncer.sync()
+        synced.sync()
     assert cluster.recorded == [(FAILED, True)]
     cluster.secrets["client"] = pairs["old"]
-    syncer.sync()
+    synced.sync()
     cluster.secrets["client"] = REFUSED
-    syncer.sync()
+    synced.sync()
     assert cluster.recorded == [(FAILED, True), (UPDATED, False), (FAILED, True)]
 
 
@@ -111,9 +116,8 @@ def test_failure_of_one_secret_does_not_block_the_others(
     tmp_path: Path, pairs: dict[str, Any]
 ) -> None:
     cluster = Cluster(client=REFUSED, serving=pairs["old"])
-    certificates = Certificates(tmp_path, Disk())
-    Syncer([CLIENT, SERVING], cluster, certificates).sync()
-    assert certificates.has("serving")
+    syncer(cluster, tmp_path, CLIENT, SERVING).sync()
+    assert Certificates(tmp_path, Disk()).has("serving")
 
 
 @pytest.mark.parametrize("text", ["", "name", "/name", "namespace/", "a/b/c", "?"])
