@@ -37,9 +37,9 @@ from .errors import (
     Unavailable,
     from_response,
 )
-from .list_sources import FieldSource, JsonSource, Kept, selected
+from .list_responses import selected
 from .oversized import Notices
-from .pages import Pages, PageSize
+from .pages import Kept, Pages, PageSize, read_fields
 from .reading import Loads, Take, abort, decoded, read_body
 from .resource import ObjectRef, Resource
 from .server_clock import ServerClock
@@ -178,7 +178,7 @@ class ApiClient:
     ) -> Pages:
         """Return the pages of a list, for callers that keep none of it."""
         request = ApiRequest("list", resource.path(namespace), resource, namespace)
-        return Pages(JsonSource(self, request), size, loads)
+        return Pages(self, request, size, loads)
 
     async def select(
         self,
@@ -192,16 +192,16 @@ class ApiClient:
     ) -> ListResult:
         """Read some fields of the first objects of a kind in all namespaces, as in JSON.
 
-        `at_most`, `kept` and `token` are those of `FieldSource.read`.
+        `at_most`, `kept` and `token` are those of `pages.read_fields`.
 
         They come as protobuf and are read while they arrive, so that memory does not depend on what
         the objects contain. Without protobuf (a CRD, an aggregated API) the objects are complete.
         """
         request = ApiRequest("list", resource.path(), resource)
-        source = FieldSource(self, request, fields)
-        selection = await source.read(selected(None, field_selector), at_most, kept, token)
-        self._notices.report(selection.left_out)
-        return selection
+        selection = selected(None, field_selector)
+        listed = await read_fields(self, request, fields, selection, at_most, kept, token)
+        self._notices.report(listed.left_out)
+        return listed
 
     async def create(self, resource: Resource, obj: Body) -> Object:
         namespace = obj["metadata"].get("namespace") if resource.namespaced else None

@@ -1,4 +1,4 @@
-"""Reads a list in pages as large as can be decoded, and skips objects that cannot.
+"""Reads a list in pages as large as can be decoded, and skips objects that cannot; or some fields.
 
 A page that is too large is requested again with a quarter of its objects, down to one. An object
 that is too large alone is left out: the API server is asked for its metadata only, which names it
@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
 
 from ..base.json_text import TooLargeError, check_size
 from ..base.limits import DOCUMENT
+from . import protobuf
 from .api import LeftOut, ListResult, Object
-from .errors import Gone, TooLarge
-from .reading import Loads, decoded
+from .errors import ApiRequest, Gone, TooLarge
+from .list_responses import JSON, Client, kind_of, page_of, reading, take_fields, take_first
+from .protobuf_list import ACCEPT, ACCEPT_METADATA
+from .reading import Loads, decoded, read_body
 from .resource import Resource
 
 LARGER: Final = 5
@@ -31,6 +35,15 @@ FIRST: Final = 200
 
 ROOM: Final = 0.75
 """The part of the limit that a page may fill, estimated from the page before."""
+
+FIRST_PAGE: Final = 50
+"""Objects in the first page of fields; the server encodes up to 75 MiB of the largest ones."""
+
+PAGE_BYTES: Final = 16 * 1024 * 1024
+"""Target size of a page of fields in bytes; none of them are kept."""
+
+READ_BYTES: Final = 256 * 1024 * 1024
+"""Bytes after which a list with a filter is not continued: a Pod may have 1.5 MiB."""
 
 
 @dataclass(slots=True)
@@ -67,19 +80,10 @@ class PageSize:
         return True
 
 
-class PageSource(Protocol):
-    """Requests pages of one list."""
-
-    async def page(self, params: Mapping[str, str]) -> bytes:
-        """Return a page as JSON. Raises TooLargeError, or an error of the API such as TooLarge."""
-
-    async def first(self, params: Mapping[str, str], excess: str) -> ListResult:
-        """Return a page of one object, which is left out: `limit` is "1"."""
-
-
 @dataclass(slots=True)
 class Pages:
-    source: PageSource
+    client: Client
+    request: ApiRequest
     size: PageSize
     loads: Loads = json.loads
     _begun: bool = field(default=False, init=False)  # only then can a token be too old
@@ -136,32 +140,63 @@ class Pages:
             if token:
                 params["continue"] = token
             try:
-                text = await self.source.page(params)
+                text = await self.client.take(self.request, params, JSON, read_body)
                 filled = check_size(text, DOCUMENT)
             except (TooLarge, TooLargeError) as error:
                 if self.size.exceeded():
                     continue
                 self.size.suspect = 0
                 self.size.received(1, 0.0)
-                return await self.source.first(params, error.excess)
+                return await self._first(params, error.excess)
             page = page_of(await decoded(text, None, self.loads))
             self.size.received(len(page.items), filled)
             return page
 
+    async def _first(self, params: Mapping[str, str], excess: str) -> ListResult:
+        """Return the metadata of the first object, which may be larger than the limit as well."""
+        take = reading(self.request, partial(take_first, kind_of(self.request), excess))
+        return await self.client.take(self.request, params, ACCEPT_METADATA, take)
 
-def page_of(page: Any) -> ListResult:
-    """Return a page as the API server sends it.
 
-    Raises:
-        ValueError: this is not a list.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a reader keeps of a list in which others may put what it does not need."""
+
+    keep: Callable[[Object], bool]  # whether an object counts
+    most_read: int  # the number of objects to read in total
+
+
+async def read_fields(
+    client: Client,
+    request: ApiRequest,
+    fields: protobuf.Message,
+    selection: Mapping[str, str],
+    at_most: int,
+    kept: Kept | None = None,
+    token: str = "",
+) -> ListResult:
+    """Return the first objects of a list, `at_most` that many, with some fields of each.
+
+    `selection` has query parameters. `kept` selects the objects that count; with it, the list
+    ends with the page that has the last of `at_most`. `token` continues the list from there;
+    empty: from its begin.
     """
-    if not isinstance(page, dict):
-        raise ValueError("the API server returned a list that is not an object")
-    metadata = page.get("metadata") or {}
-    return ListResult(
-        page.get("items") or [],
-        str(metadata.get("resourceVersion") or ""),
-        more=str(metadata.get("continue") or ""),
-        kind=str(page.get("kind") or ""),
-        api_version=str(page.get("apiVersion") or ""),
-    )
+    most = at_most if kept is None else kept.most_read
+    size = PageSize(at_most, min(FIRST_PAGE, at_most))
+    items: list[Object] = []
+    left_out: tuple[LeftOut, ...] = ()
+    params = {**selection, "continue": token} if token else dict(selection)
+    take = reading(request, partial(take_fields, kind_of(request), fields))
+    read = length = 0
+    while True:
+        params["limit"] = str(min(size.limit, most - read))
+        page, bytes_ = await client.take(request, params, ACCEPT, take)
+        items += page.items if kept is None else filter(kept.keep, page.items)
+        left_out += page.left_out
+        received = len(page.items) + len(page.left_out)
+        size.received(received, bytes_ / PAGE_BYTES)
+        read, length = read + received, length + bytes_
+        full = len(items) >= at_most or read >= most
+        if not page.more or full or (kept is not None and length >= READ_BYTES):
+            return replace(page, items=items, left_out=left_out)
+        params["continue"] = page.more

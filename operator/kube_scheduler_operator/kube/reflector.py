@@ -39,7 +39,7 @@ from .errors import (
     Unauthorized,
     from_response,
 )
-from .list_sources import selected
+from .list_responses import selected
 from .oversized import Notices
 from .pages import PageSize
 from .reading import Lines, Loads

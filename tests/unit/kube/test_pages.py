@@ -18,8 +18,7 @@ from kube_scheduler_operator.kube import protobuf
 from kube_scheduler_operator.kube.api import LeftOut
 from kube_scheduler_operator.kube.client import ApiClient, Patience
 from kube_scheduler_operator.kube.errors import TooLarge
-from kube_scheduler_operator.kube.list_sources import FIRST_PAGE
-from kube_scheduler_operator.kube.pages import PageSize
+from kube_scheduler_operator.kube.pages import FIRST_PAGE, PageSize
 from kube_scheduler_operator.kube.protobuf import UnreadableError
 from kube_scheduler_operator.kube.protobuf_list import ListReader
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef

@@ -18,7 +18,7 @@ import aiohttp
 from ...base.json_text import bounded
 from ..api import Object
 from ..errors import ApiRequest
-from ..list_sources import JSON, JsonSource
+from ..list_responses import JSON
 from ..oversized import Notices
 from ..pages import Pages, PageSize
 from ..reading import Lines, Take, abort, decoded, read_body
@@ -46,7 +46,7 @@ async def _get(url: str, **arguments: Any) -> Any:
     if "limit" not in params:
         return await decoded(await client.take(request, params, JSON, read_body))
     size = _sizes.setdefault(path, PageSize(int(params["limit"])))
-    page = await Pages(JsonSource(client, request), size).page(params)
+    page = await Pages(client, request, size).page(params)
     _notices.report(page.left_out)
     return {
         "kind": page.kind,
@@ -57,7 +57,7 @@ async def _get(url: str, **arguments: Any) -> Any:
 
 
 class _KopfClient:
-    """Sends requests with kopf's session; implements `list_sources.Client`."""
+    """Sends requests with kopf's session; implements `list_responses.Client`."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self._arguments = arguments

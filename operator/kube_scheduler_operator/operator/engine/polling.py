@@ -19,7 +19,7 @@ from ...kube.api import ListResult
 from ...kube.client import ApiClient
 from ...kube.errors import Forbidden, Gone, Invalid, KubeError
 from ...kube.events import EventRecorder, Involved
-from ...kube.list_sources import Kept
+from ...kube.pages import Kept
 from ...kube.resource import EVENTS_V1, PODS
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
 from ..model.snapshot import BindingScheduler, PendingPod

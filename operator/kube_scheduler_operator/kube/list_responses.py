@@ -1,4 +1,4 @@
-"""Where the pages of a list come from: complete objects, or some fields of each.
+"""Reads the response with a page of a list: complete objects, some fields of each, or names.
 
 Fields come as protobuf and are decoded while they arrive, so that memory does not depend on what
 the objects contain.
@@ -7,10 +7,9 @@ the objects contain.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final, Protocol, TypeVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, Protocol, TypeVar
 
 import aiohttp
 
@@ -20,8 +19,7 @@ from . import protobuf
 from .api import LeftOut, ListResult, Object
 from .errors import ApiRequest, Unavailable
 from .oversized import first_of_list
-from .pages import PageSize, page_of
-from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListReader, decode
+from .protobuf_list import ListReader, decode
 from .reading import Take, decoded, read_body
 
 T = TypeVar("T")
@@ -29,26 +27,9 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 """Accept header of complete objects."""
 
-FIRST_PAGE: Final = 50
-"""Objects in the first page of fields; the server encodes up to 75 MiB of the largest ones."""
-
-PAGE_BYTES: Final = 16 * 1024 * 1024
-"""Target size of a page of fields in bytes; none of them are kept."""
-
-READ_BYTES: Final = 256 * 1024 * 1024
-"""Bytes after which a list with a filter is not continued: a Pod may have 1.5 MiB."""
-
 _METADATA: Final = protobuf.Message(
     protobuf.part(1, "metadata", protobuf.Message(*protobuf.METADATA))
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What a reader keeps of a list in which others may put what it does not need."""
-
-    keep: Callable[[Object], bool]  # whether an object counts
-    most_read: int  # the number of objects to read in total
 
 
 class Client(Protocol):
@@ -64,6 +45,24 @@ def selected(label_selector: str | None, field_selector: str | None) -> dict[str
     """Return the query parameters of a selection."""
     selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
     return {name: value for name, value in selectors.items() if value}
+
+
+def page_of(page: Any) -> ListResult:
+    """Return a page as the API server sends it.
+
+    Raises:
+        ValueError: this is not a list.
+    """
+    if not isinstance(page, dict):
+        raise ValueError("the API server returned a list that is not an object")
+    metadata = page.get("metadata") or {}
+    return ListResult(
+        page.get("items") or [],
+        str(metadata.get("resourceVersion") or ""),
+        more=str(metadata.get("continue") or ""),
+        kind=str(page.get("kind") or ""),
+        api_version=str(page.get("apiVersion") or ""),
+    )
 
 
 async def take_fields(
@@ -109,65 +108,12 @@ async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -
     return replace(page, items=[], left_out=tuple(named))
 
 
-class JsonSource:
-    """The pages of one list; implements `pages.PageSource`."""
-
-    def __init__(self, client: Client, request: ApiRequest) -> None:
-        self._client = client
-        self._request = request
-
-    async def page(self, params: Mapping[str, str]) -> bytes:
-        return await self._client.take(self._request, params, JSON, read_body)
-
-    async def first(self, params: Mapping[str, str], excess: str) -> ListResult:
-        """Return the metadata of the first object, which may be larger than the limit as well."""
-        take = _reading(self._request, partial(take_first, _kind(self._request), excess))
-        return await self._client.take(self._request, params, ACCEPT_METADATA, take)
-
-
-class FieldSource:
-    """Pages of one list with some fields of each object."""
-
-    def __init__(self, client: Client, request: ApiRequest, fields: protobuf.Message) -> None:
-        self._client = client
-        self._request = request
-        self._take = _reading(request, partial(take_fields, _kind(request), fields))
-
-    async def read(
-        self, selection: Mapping[str, str], at_most: int, kept: Kept | None = None, token: str = ""
-    ) -> ListResult:
-        """Return the first objects, `at_most` that many.
-
-        `selection` has query parameters. `kept` selects the objects that count; with it, the list
-        ends with the page that has the last of `at_most`. `token` continues the list from there;
-        empty: from its begin.
-        """
-        most = at_most if kept is None else kept.most_read
-        size = PageSize(at_most, min(FIRST_PAGE, at_most))
-        items: list[Object] = []
-        left_out: tuple[LeftOut, ...] = ()
-        params = {**selection, "continue": token} if token else dict(selection)
-        read = length = 0
-        while True:
-            params["limit"] = str(min(size.limit, most - read))
-            page, bytes_ = await self._client.take(self._request, params, ACCEPT, self._take)
-            items += page.items if kept is None else filter(kept.keep, page.items)
-            left_out += page.left_out
-            received = len(page.items) + len(page.left_out)
-            size.received(received, bytes_ / PAGE_BYTES)
-            read, length = read + received, length + bytes_
-            full = len(items) >= at_most or read >= most
-            if not page.more or full or (kept is not None and length >= READ_BYTES):
-                return replace(page, items=items, left_out=left_out)
-            params["continue"] = page.more
-
-
-def _kind(request: ApiRequest) -> str:
+def kind_of(request: ApiRequest) -> str:
     """Return the kind, or its name in URLs if it is not known."""
     return request.resource.kind if request.resource else request.path.rpartition("/")[2]
 
 
-def _reading(request: ApiRequest, take: Take[T]) -> Take[T]:
+def reading(request: ApiRequest, take: Take[T]) -> Take[T]:
     """Return `take`, for which a list that cannot be read is an error of the API."""
 
     async def readable(response: aiohttp.ClientResponse) -> T:
