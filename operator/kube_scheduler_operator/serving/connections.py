@@ -16,9 +16,10 @@ import logging
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 from ..base.klog import kv
 from .address_rate import AddressRate, source
@@ -141,7 +142,8 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
-        self._gates: dict[str, _Gate] = {}
+        # limit the handshakes of each address; each exists as long as a connection uses it
+        self._gates: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._watch: asyncio.TimerHandle | None = None
         self._reported: set[str] = set()
 
@@ -266,7 +268,8 @@ class Listener:
             self.ended(client)
             _refuse(sock)
             return
-        async with self._gate(client.address, self._sharing.handshakes):
+        most = asyncio.Semaphore(self._sharing.handshakes)
+        async with self._gates.setdefault(client.address, most):
             if client in self._clients:
                 await self._shake(client, sock, self._sharing.handshake_seconds)
             else:  # it had to make room
@@ -307,19 +310,6 @@ class Listener:
         except OSError:  # includes SSL errors and timeouts
             self.ended(client)
             sock.close()
-
-    @contextlib.asynccontextmanager
-    async def _gate(self, address: str, number: int) -> AsyncIterator[None]:
-        """Let that many handshakes of an address happen at a time."""
-        gate = self._gates.setdefault(address, _Gate(asyncio.Semaphore(number)))
-        gate.users += 1
-        try:
-            async with gate.free:
-                yield
-        finally:
-            gate.users -= 1
-            if not gate.users:
-                del self._gates[address]
 
     def _make_room(self, newest: _Client | None) -> None:
         """Close one connection."""
@@ -378,14 +368,6 @@ class Listener:
             log.warning(
                 "Ended a connection that sent TLS records without data", extra=kv(address=address)
             )
-
-
-@dataclass(slots=True)
-class _Gate:
-    """The handshakes of one address, and those that wait."""
-
-    free: asyncio.Semaphore
-    users: int = 0
 
 
 def _refuse(sock: socket.socket) -> None:
