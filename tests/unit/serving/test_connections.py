@@ -517,12 +517,12 @@ def test_data_that_waits_for_a_protocol_that_does_not_read_ends_no_connection(
             sender = await connect(listener, client)
             assert await sender.ask(b"busy\n") == b"busy\n"
             (accepted,) = listener._clients
-            assert accepted.protocol is not None
-            accepted.protocol.transport.pause_reading()
+            echo: Any = accepted.protocol
+            echo.transport.pause_reading()
             sender.writer.write(1024 * 1024 * b"y")
             await asyncio.sleep(3 * connections.WATCH_SECONDS)
             assert len(listener) == 1
-            accepted.protocol.transport.resume_reading()
+            echo.transport.resume_reading()
             await asyncio.sleep(2 * connections.WATCH_SECONDS)
             assert len(listener) == 1
 
