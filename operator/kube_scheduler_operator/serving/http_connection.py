@@ -6,16 +6,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import httptools
 
 from ..base.klog import kv
 from .connections import ServedConnection
-from .http_types import Answer, HttpRequest, HttpResponse, text
-
-if TYPE_CHECKING:
-    from .http_server import HttpServer
+from .http_types import Answer, App, HttpRequest, HttpResponse, Limits, text
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +36,31 @@ _REASONS: Final[Mapping[int, bytes]] = {
 _OK: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
 
 
+class Connections:
+    """The open connections of a server."""
+
+    def __init__(self, app: App, limits: Limits | None = None) -> None:
+        self.app, self.limits = app, limits or Limits()
+        self.connections: dict[Connection, None] = {}  # in the order of arrival
+        # number of requests that a `Connection` refused itself, by status
+        self.refused: dict[int, int] = {}
+        self.held = 0  # bytes of all bodies that are being received or handled
+        self.now = 0.0  # the loop's time, updated once a second
+        self.empty = asyncio.Event()
+
+    def joined(self, connection: Connection) -> None:
+        self.connections[connection] = None
+
+    def left(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        if not self.connections:
+            self.empty.set()
+
+    def relieve(self) -> None:
+        """Refuse the client with most of all bodies, which together are too large."""
+        max(self.connections, key=lambda connection: connection.held).overload()
+
+
 class Connection(ServedConnection):
     """One client connection. httptools' parser (llhttp) calls the methods `on_…`."""
 
@@ -47,7 +69,7 @@ class Connection(ServedConnection):
     # The part of a request that is being received.
     _NOTHING, _HEAD, _BODY = range(3)
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: Connections) -> None:
         self._server = server
         self._limits = server.limits
         self._app = server.app

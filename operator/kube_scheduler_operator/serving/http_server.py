@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from .connections import Listener, Sharing
-from .http_connection import Connection
+from .http_connection import Connection, Connections
 from .http_types import App, Limits
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ OF_FEW_CLIENTS: Final = Sharing(
 )
 
 
-class HttpServer:
+class HttpServer(Connections):
     """Accepts connections and enforces their time limits.
 
     `connection` is their class. `sharing` is how clients of different addresses share the server;
@@ -50,14 +50,8 @@ class HttpServer:
         connection: type[Connection] = Connection,
         sharing: Sharing | None = None,
     ) -> None:
-        self.app, self.limits = app, limits or Limits()
-        self.connections: dict[Connection, None] = {}  # open connections, in the order of arrival
-        # number of requests that a `Connection` refused itself, by status
-        self.refused: dict[int, int] = {}
-        self.held = 0  # bytes of all bodies that are being received or handled
-        self.now = 0.0  # the loop's time, updated once a second
+        super().__init__(app, limits)
         self._connection, self._sharing = connection, sharing
-        self._empty = asyncio.Event()
         self._listener: Listener | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -85,18 +79,6 @@ class HttpServer:
         self._timer = loop.call_later(SWEEP, self._sweep)
         return self._listener.address
 
-    def joined(self, connection: Connection) -> None:
-        self.connections[connection] = None
-
-    def left(self, connection: Connection) -> None:
-        self.connections.pop(connection, None)
-        if not self.connections:
-            self._empty.set()
-
-    def relieve(self) -> None:
-        """Refuse the client with most of all bodies, which together are too large."""
-        max(self.connections, key=lambda connection: connection.held).overload()
-
     def finish(self) -> None:
         """Close all connections, each after the last response that is due."""
         for connection in list(self.connections):
@@ -110,8 +92,8 @@ class HttpServer:
         try:
             async with asyncio.timeout(grace):
                 while self.connections:
-                    self._empty.clear()
-                    await self._empty.wait()
+                    self.empty.clear()
+                    await self.empty.wait()
         except TimeoutError:
             log.warning("Aborted %d connections that did not close in time", len(self.connections))
             for connection in list(self.connections):

@@ -181,9 +181,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run_installer(args: argparse.Namespace) -> int:
-    from ...node.static_pod import installer
+    from ...node.static_pod import installer, program
 
-    return _run(installer.main, installer.InstallerOptions, args)
+    return _run(installer.main, program.InstallerOptions, args)
 
 
 def run_restore(args: argparse.Namespace) -> int:

@@ -13,15 +13,13 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .health_watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, HealthWatch
 from .host import NodeHost
 from .layout import Journal, Layout
 from .manifest import Manifest, Probe
-
-if TYPE_CHECKING:
-    from .program import NodeProgramOptions
+from .program import NodeProgramOptions
 
 log = logging.getLogger(__name__)
 

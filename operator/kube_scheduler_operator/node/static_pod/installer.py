@@ -13,7 +13,6 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from .certificates import Certificates
 from .host import PROC, NodeHost
 from .layout import CONFIGMAPS, Layout, RevisionFiles
 from .manifest import ManifestError, Probe
+from .program import InstallerOptions
 from .swap import Swap
 
 log = logging.getLogger(__name__)
@@ -37,26 +37,6 @@ _PREFLIGHT_POLL: Final = 0.05
 """Seconds between reads of the preflight's file."""
 _PERMISSION_POLL: Final = 0.1
 """Seconds between reads of the permission; the kubelet takes longer to update the file."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallerOptions(program.NodeProgramOptions):
-    """The flags of `kube-scheduler-operator installer`, under their names."""
-
-    revision: int
-    configmaps_dir: Path
-    pod_dir: Path
-    effective_config: Path | None = None
-    permission: Path | None = None
-    staged: Path | None = None
-    content_hash: str = ""
-    kubeconfig: Path | None = None
-    secrets_dir: Path | None = None
-    certs_dir: Path | None = None
-    rollback: bool = False  # whether it may replace a newer revision
-    # whether another version in kubeadm's manifest is a request to upgrade
-    follow_kubeadm: bool = False
-    keep: frozenset[int] | None = None  # older revisions whose directories stay; None: all of them
 
 
 def main(options: InstallerOptions) -> int:

@@ -50,6 +50,26 @@ class NodeProgramOptions:
         return Layout(self.resource_dir, self.manifest_path, self.static_pod_name, disk)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallerOptions(NodeProgramOptions):
+    """The flags of `kube-scheduler-operator installer`, under their names."""
+
+    revision: int
+    configmaps_dir: Path
+    pod_dir: Path
+    effective_config: Path | None = None
+    permission: Path | None = None
+    staged: Path | None = None
+    content_hash: str = ""
+    kubeconfig: Path | None = None
+    secrets_dir: Path | None = None
+    certs_dir: Path | None = None
+    rollback: bool = False  # whether it may replace a newer revision
+    # whether another version in kubeadm's manifest is a request to upgrade
+    follow_kubeadm: bool = False
+    keep: frozenset[int] | None = None  # older revisions whose directories stay; None: all of them
+
+
 class Terminated(BaseException):
     """SIGTERM was received."""
 

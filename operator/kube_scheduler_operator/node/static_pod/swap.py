@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..protocol.boot_time import BootTime
 from ..protocol.result import STOCK, InstallerOutcome, Result
@@ -18,10 +17,8 @@ from .activate import Activator
 from .host import NodeHost
 from .layout import Journal, Layout, OtherContentError, Phase, RevisionFiles
 from .manifest import Manifest
+from .program import InstallerOptions
 from .revision_directory import newest_verified
-
-if TYPE_CHECKING:
-    from .installer import InstallerOptions
 
 log = logging.getLogger(__name__)
 

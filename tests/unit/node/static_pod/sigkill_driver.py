@@ -19,8 +19,9 @@ from typing import Any
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.node.static_pod import activate, health_watch, manifest
 from kube_scheduler_operator.node.static_pod.host import Activity, NodeHost
-from kube_scheduler_operator.node.static_pod.installer import InstallerOptions, install
+from kube_scheduler_operator.node.static_pod.installer import install
 from kube_scheduler_operator.node.static_pod.processes import SchedulerProcess
+from kube_scheduler_operator.node.static_pod.program import InstallerOptions
 
 _FASTER: dict[ModuleType, dict[str, Any]] = {
     activate: {"POLL": 0.002, "RESUMED_WATCH": 0.002, "MARGIN": 0.0, "HOUSEKEEPING": 0.0},

@@ -22,8 +22,9 @@ from kube_scheduler_operator.cli.programs import node as command
 from kube_scheduler_operator.node.protocol.exit_codes import EXIT_RETRY
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.node.static_pod import installer, program
-from kube_scheduler_operator.node.static_pod.installer import InstallerOptions, install, main
+from kube_scheduler_operator.node.static_pod.installer import install, main
 from kube_scheduler_operator.node.static_pod.layout import Journal
+from kube_scheduler_operator.node.static_pod.program import InstallerOptions
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 
 from .fake_node import CRASHES, STOCK, FakeDisk, FakeNode, pod_json, revision_manifest

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kube_scheduler_operator.node.static_pod import manifest
-from kube_scheduler_operator.node.static_pod.installer import InstallerOptions
 from kube_scheduler_operator.node.static_pod.layout import Layout, RevisionFiles
+from kube_scheduler_operator.node.static_pod.program import InstallerOptions
 from kube_scheduler_operator.node.static_pod.swap import Swap
 
 from .fake_node import STOCK, FakeDisk, FakeNode, Killed, revision_manifest, revision_of
