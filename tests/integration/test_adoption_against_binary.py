@@ -16,8 +16,8 @@ import yaml
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.operator.controlplane.adoption.adopted import adopted
 from kube_scheduler_operator.operator.controlplane.adoption.api_defaults import as_mirror_pod
-from kube_scheduler_operator.operator.controlplane.adoption.as_objects import adopted_objects
 from kube_scheduler_operator.operator.controlplane.adoption.inventory import take_inventory
+from kube_scheduler_operator.operator.controlplane.adoption.preview import adopted_objects
 from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 from ..adopted_files import FILES

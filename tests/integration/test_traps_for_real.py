@@ -31,7 +31,7 @@ from kube_scheduler_operator.config.language.warnings.configuration import (
     config_warnings,
     warnings_between,
 )
-from kube_scheduler_operator.operator.secondary.created_objects import keep_static_objects
+from kube_scheduler_operator.operator.secondary.content import keep_static_objects
 from kube_scheduler_operator.operator.secondary.desired import DesiredScheduler, OperandDefaults
 
 from ..desired import desired_secondary

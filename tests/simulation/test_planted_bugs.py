@@ -16,9 +16,8 @@ import pytest
 from kube_scheduler_operator.base.settings import Rollout
 from kube_scheduler_operator.kube.store import Known
 from kube_scheduler_operator.operator.controlplane.revision import revise
-from kube_scheduler_operator.operator.controlplane.revision.history import Revision
+from kube_scheduler_operator.operator.controlplane.revision.history import Revision, make_copies
 from kube_scheduler_operator.operator.controlplane.revision.proof import known_numbers
-from kube_scheduler_operator.operator.controlplane.revision.write import make_copies
 from kube_scheduler_operator.operator.controlplane.rollout import (
     drift,
     observe,
@@ -93,12 +92,12 @@ def attempts_have_no_back_off(patch: Patch) -> None:
 def the_installers_word_is_enough(patch: Patch) -> None:
     """`currentRevision` is written together with the permission to roll out."""
 
-    def assume(result: Any, status: Any) -> Any:
+    def assume(step: Any, status: Any) -> Any:
         current = max(status.current, status.target)
-        return result.with_status(replace(status.without_failures(), current=current, target=0))
+        return step.with_status(replace(status.without_failures(), current=current, target=0))
 
-    patch.setattr(roll_out, "finished", lambda _s, result, status, _i: assume(result, status))
-    patch.setattr(roll_out, "wait", lambda _s, result, status, _f: assume(result, status))
+    patch.setattr(roll_out, "finished", lambda step, status, _i: assume(step, status))
+    patch.setattr(roll_out, "wait", lambda step, status, _i: assume(step, status))
 
 
 def pruning_looks_at_numbers_only(patch: Patch) -> None:

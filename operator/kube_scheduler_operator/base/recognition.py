@@ -201,7 +201,7 @@ class Decision:
     used: Recognition
     remember: bool = False  # whether to record it in the API
     disagreement: str = ""  # why detection now finds another platform; empty if it does not
-    unanswered: str = ""  # why detection was not certain; empty if it was
+    unanswered: tuple[str, ...] = ()  # errors of requests, without which detection was certain
     open: bool = False  # whether nodes that appear later may still decide it, or the provider
 
     @property

@@ -10,7 +10,7 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import AUTHENTICATION_NAMESPACE, PLATFORMS
 from kube_scheduler_operator.operator.admission.review_connection import PATH
-from kube_scheduler_operator.operator.engine.assignment_webhook import WEBHOOK_PORT
+from kube_scheduler_operator.operator.engine.assignment import WEBHOOK_PORT
 
 from .conftest import Helm
 from .overlays import DEPLOY, Object, build

@@ -12,7 +12,7 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
 from kube_scheduler_operator.config.effective.secondary.request import SchedulerRequest
-from kube_scheduler_operator.operator.secondary.created_objects import _objects
+from kube_scheduler_operator.operator.secondary.content import _objects
 
 from ..operator.telemetry.exposition import served_metrics, served_samples
 from .overlays import DEPLOY, Object, build

@@ -32,7 +32,7 @@ from kube_scheduler_operator.operator.controlplane import node_pods as pods
 from kube_scheduler_operator.operator.controlplane.target_config_maps import network_policies
 from kube_scheduler_operator.operator.engine.watches import watches
 from kube_scheduler_operator.operator.profiles import aks
-from kube_scheduler_operator.operator.secondary.created_objects import _objects
+from kube_scheduler_operator.operator.secondary.content import _objects
 from kube_scheduler_operator.serving.tls_settings import parse_serving_info
 from kube_scheduler_operator.simulate.job import LABELS, missing_isolation
 from kube_scheduler_operator.simulate.job import PORT as PORT_OF_SIMULATIONS

@@ -36,9 +36,9 @@ def connected(work: Work, *, failure: int = 1) -> Run:
         async def with_platform(api: ApiClient) -> int:
             platform = PLATFORMS.get(args.platform)
             if platform is None:
-                decided = await decide_platform(api, None)
-                platform = decided.decision.platform
-                for why in decided.unanswered:
+                decision = await decide_platform(api, None)
+                platform = decision.platform
+                for why in decision.unanswered:
                     print_remark(f"note: --platform {platform.name} is assumed: {why}")
             return await work(api, platform, args)
 

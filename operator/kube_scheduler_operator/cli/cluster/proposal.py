@@ -48,7 +48,7 @@ from ...kube.errors import Forbidden
 from ...kube.resource import Resource
 from ...operator.controlplane.adoption.adopted import read_record
 from ...operator.controlplane.desired import content_of as revision_content
-from ...operator.controlplane.requested_settings import recorded_object
+from ...operator.controlplane.desired import recorded_object
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.controlplane.revision.history import Revision
 from ...operator.secondary.content import config_map_name, content_of, is_content

@@ -11,17 +11,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ...base import names
 from ...base.findings import Finding, listing
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...base.source.yaml_text import yaml_text
 from ...config.migrate.changes import Severity
 from ...kube.api import Api
-from ...operator.controlplane.adoption.as_objects import adopted_objects
 from ...operator.controlplane.adoption.preview import (
     HIDDEN,
     AdoptionPreview,
     Outcome,
+    adopted_objects,
     config_text,
     preview,
     shown,
@@ -145,9 +144,8 @@ def _print_objects(previewed: AdoptionPreview, output: str) -> int:
         )
     if previewed.findings:
         raise CommandError(*(finding.text for finding in previewed.findings))
-    adopted = adopted_objects(
-        previewed.adopted.config, previewed.part(names.CONFIG, names.CONFIG_KEY)
-    )
+    effective = previewed.content.config if previewed.content is not None else {}
+    adopted = adopted_objects(previewed.adopted.config, effective)
     for change in adopted.changes:
         if change.severity is not Severity.SAME:
             print_remark(f"{change.severity.value}: {change.text}")

@@ -200,10 +200,10 @@ async def _platform(
     try:
         if chosen is not None:
             return chosen, Observed((await detect(api)).found)
-        decided = await decide_platform(api, None)
+        decision = await decide_platform(api, None)
     except KubeError as error:
         return chosen or KUBEADM, Observed(error=error_message(error))
-    return decided.decision.platform, Observed(decided.decision.used)
+    return decision.platform, Observed(decision.used)
 
 
 def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:

@@ -242,7 +242,7 @@ def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[s
         ):
             platform = PLATFORMS.get(args.platform)
             if platform is None:
-                platform = (await decide_platform(api, None)).decision.platform
+                platform = (await decide_platform(api, None)).platform
             return await source(api, platform, flags.get("namespace") or "default", current)
 
     try:

@@ -13,7 +13,7 @@ from ..console.flags import add_platform_flag
 from ..console.output import print_remark
 
 if TYPE_CHECKING:
-    from ...operator.engine.detect_platform import Decided
+    from ...base.recognition import Decision
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -204,14 +204,14 @@ def run(args: argparse.Namespace) -> int:
         rollout=rollout,
     )
     try:
-        decided = _decide(args.platform, args.kubeconfig)
-        platform = decided.decision.platform
+        decision = _decide(args.platform, args.kubeconfig)
+        platform = decision.platform
         named = platform.owns_static_pods and args.platform == platform.name
         options = process.OperatorOptions(
             kubeconfig=args.kubeconfig,
             platform=platform,
             settings=settings,
-            decision=None if named else decided.decision,
+            decision=None if named else decision,
             chosen=PLATFORMS.get(args.platform),
             host=listen[0],
             port=listen[1],
@@ -225,7 +225,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-def _decide(chosen: str, kubeconfig: str | None) -> Decided:
+def _decide(chosen: str, kubeconfig: str | None) -> Decision:
     """Return the chosen platform, else the recorded one, else the detected one."""
     import asyncio
     import logging
@@ -235,27 +235,26 @@ def _decide(chosen: str, kubeconfig: str | None) -> Decided:
     from ...base.recognition import Decision, Recognition
     from ...kube.client import ApiClient
     from ...kube.credentials import find
-    from ...operator.engine.detect_platform import Decided, decide_platform
+    from ...operator.engine.detect_platform import decide_platform
 
     named = PLATFORMS.get(chosen)
     if named is not None and named.owns_static_pods:
-        return Decided(Decision(Recognition(named)))
+        return Decision(Recognition(named))
 
-    async def decide() -> Decided:
+    async def decide() -> Decision:
         async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
             return await decide_platform(api, named)
 
-    decided = asyncio.run(decide())
-    decision = decided.decision
+    decision = asyncio.run(decide())
     values = {"platform": decision.platform.name}
     if not decision.platform.owns_static_pods:
         values["provider"] = decision.used.provider
-    reason = "; ".join(filter(None, (decision.used.reason, *decided.unanswered)))
+    reason = "; ".join(filter(None, (decision.used.reason, *decision.unanswered)))
     log = logging.getLogger(__name__)
     log.info("Detected the platform", extra=klog.kv(**values, reason=reason))
     if decision.disagreement:
         log.warning("%s", decision.disagreement)
-    return decided
+    return decision
 
 
 def _address(text: str) -> tuple[str, int] | None:

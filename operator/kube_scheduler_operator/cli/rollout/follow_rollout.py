@@ -17,8 +17,8 @@ from ...kube.errors import Forbidden, Unavailable
 from ...kube.resource import SCHEDULERS
 from ...operator.controlplane.placement_gate import HELD
 from ...operator.controlplane.rollout.node_statuses import NodeStatus, read_node_status
+from ...operator.controlplane.status import is_scheduler_observed
 from ...operator.status.conditions import condition_in
-from ...operator.status.generations import is_scheduler_observed
 from ..cluster.operator_objects import find_singleton, get_kubescheduler
 from ..cluster.scheduler_contents import find_scheduler
 

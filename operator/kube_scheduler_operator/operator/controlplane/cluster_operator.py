@@ -28,7 +28,7 @@ from ..model.plan import Create, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
 from ..status.condition_union import AGGREGATES, union
 from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, merge_conditions
-from .managed_status import scheduler_conditions
+from .managed import scheduler_conditions
 from .operand_image import operand_image, operand_version
 
 _OPERATOR: Final = "operator"

@@ -28,13 +28,13 @@ from ..status.conditions import (
 )
 from ..status.scheduler_lease import control_plane_lease, lease_holder
 from .revision.history import Revision
-from .rollout.deviations import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
+from .revision.revise import RevisionResult
+from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus
-from .rollout.observe import Observation, Situation
 from .rollout.removal import Removal
-from .rollout.rollout_result import RolloutResult, describe
-from .version_skew import skew_condition, versions
+from .rollout.rollout_step import RolloutStep, describe
+from .versions import skew_condition, versions
 
 CONSTANT: Final[Mapping[str, str]] = {
     names.RESOURCE_SYNC_DEGRADED: (
@@ -108,58 +108,58 @@ def _of_findings(type_: str, findings: Sequence[Finding]) -> Condition:
     return problem_condition(type_, ((f.reason, f.text) for f in findings if f.condition == type_))
 
 
-def revision_conditions(error: str, note: str) -> list[Condition]:
-    """Conditions of the revise step; `error` is about numbers that do not count."""
-    if error:
-        return [Condition(names.REVISION_DEGRADED, "True", "ImplausibleRevision", error)]
-    return [Condition(names.REVISION_DEGRADED, "False", AS_EXPECTED, note)]
+def revision_condition(revisions: RevisionResult) -> Condition:
+    type_ = names.REVISION_DEGRADED
+    if revisions.problem:
+        return Condition(type_, "True", "ImplausibleRevision", revisions.problem)
+    return Condition(type_, "False", AS_EXPECTED, revisions.note)
 
 
-def rollout_conditions(situation: Situation, result: RolloutResult) -> list[Condition]:
-    snapshot, observation = situation.snapshot, situation.observation
+def rollout_conditions(step: RolloutStep) -> list[Condition]:
+    snapshot, observation = step.snapshot, step.observation
     return [
-        _progressing(situation, result),
-        _preflight(situation.revised.rejected, result),
-        _node_installer(situation, result),
-        _write_error(snapshot),
-        *_installer_pods(situation, result),
-        _available(snapshot, observation, _healthy(situation, result)),
+        _progressing(step),
+        _preflight(step),
+        _node_installer(step),
+        write_error(snapshot),
+        *_installer_pods(step),
+        _available(step, _healthy(step)),
         lease_holder(snapshot),
-        _static_pods(situation, result),
-        _hand_edits(situation, result),
-        _kubeadm_upgrade(result),
+        _static_pods(step),
+        _hand_edits(step),
+        _kubeadm_upgrade(step),
         skew_condition(versions(snapshot, observation.operands, observation.disks)),
-        _nodes(snapshot, observation),
+        _nodes(step),
     ]
 
 
-def removal_conditions(snapshot: Snapshot, removal: Removal) -> list[Condition]:
+def removal_conditions(removal: Removal) -> list[Condition]:
     progressing, failing = names.NODE_INSTALLER_PROGRESSING, names.NODE_INSTALLER_DEGRADED
     failures = [f'node "{node}": {why}' for node, why in sorted(removal.failures.items())]
-    observation = removal.observation
+    step = removal.step
     return [
         Condition(progressing, "False", "Removed", removal.progress)
         if removal.done
         else Condition(progressing, "True", "Removing", removal.progress),
         _collected(failing, "RestoreFailed", failures),
-        _write_error(snapshot),
-        _available(snapshot, observation, f"{_active(observation)}; the operator is being removed"),
-        _nodes(snapshot, observation),
+        write_error(step.snapshot),
+        _available(step, f"{_active(step)}; the operator is being removed"),
+        _nodes(step),
     ]
 
 
-def _progressing(situation: Situation, result: RolloutResult) -> Condition:
-    type_, statuses = names.NODE_INSTALLER_PROGRESSING, result.node_statuses
-    snapshot = situation.snapshot
-    desired, rejected = situation.revised.desired, situation.revised.rejected
-    description = describe(statuses, situation.revised.desired_number)
+def _progressing(step: RolloutStep) -> Condition:
+    type_, snapshot = names.NODE_INSTALLER_PROGRESSING, step.snapshot
+    statuses = step.node_statuses
+    desired, rejected = step.revised.desired, step.revised.rejected
+    description = describe(statuses, step.revised.desired_number)
     behind = [
         status
         for status in statuses
         if desired is not None and (status.current < desired.number or status.target)
     ]
     if behind and desired is not None:
-        waits = [f"{node}: {what}" for node, what in sorted(result.waiting.items())]
+        waits = [f"{node}: {what}" for node, what in sorted(step.waiting.items())]
         message = "; ".join([f"moving to revision {desired.number}", description, *waits])
         if all(_joined_later(snapshot, status, desired) for status in behind):
             # The API asks operators not to report Progressing when nodes join.
@@ -168,7 +168,7 @@ def _progressing(situation: Situation, result: RolloutResult) -> Condition:
     if rejected is not None:
         message = f"{description}; revision {rejected.number} was {rejected.outcome}"
         return Condition(type_, "False", "RevisionRejected", message)
-    if not snapshot.platform.cluster_config and len(statuses) > 1 and len(_currents(result)) == 1:
+    if not snapshot.platform.cluster_config and len(statuses) > 1 and len(_currents(step)) == 1:
         description = f"All {description}"
     return Condition(type_, "False", "AllNodesAtLatestRevision", description)
 
@@ -182,14 +182,15 @@ def _joined_later(snapshot: Snapshot, status: NodeStatus, desired: Revision) -> 
     return installed is not None and born is not None and born > installed
 
 
-def _preflight(rejected: Revision | None, result: RolloutResult) -> Condition:
+def _preflight(step: RolloutStep) -> Condition:
+    rejected = step.revised.rejected
     if rejected is None or rejected.outcome != names.OUTCOME_REFUSED:
         return Condition(names.PREFLIGHT_DEGRADED, "False", AS_EXPECTED)
     message = (
         f"kube-scheduler refused revision {rejected.number}; no node was changed: "
         f"{rejected.message}"
     )
-    for node, request in sorted(result.requests.items()):
+    for node, request in sorted(step.requests.items()):
         message += (
             f'; node "{node}" runs {request.image} as kubeadm wrote it, without the configuration '
             f"that {request.before} had, until this is corrected"
@@ -197,14 +198,14 @@ def _preflight(rejected: Revision | None, result: RolloutResult) -> Condition:
     return Condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", message)
 
 
-def _node_installer(situation: Situation, result: RolloutResult) -> Condition:
-    type_, rejected = names.NODE_INSTALLER_DEGRADED, situation.revised.rejected
+def _node_installer(step: RolloutStep) -> Condition:
+    type_, rejected = names.NODE_INSTALLER_DEGRADED, step.revised.rejected
     if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
         return Condition(type_, "True", REVISION_FAILED, rejected.message)
-    number = situation.revised.desired_number
+    number = step.revised.desired_number
     retrying = [
         status
-        for status in result.node_statuses
+        for status in step.node_statuses
         if status.failed_revision and status.failed_revision == (status.target or number)
     ]
     if retrying:
@@ -212,17 +213,17 @@ def _node_installer(situation: Situation, result: RolloutResult) -> Condition:
         return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
     stuck = [
         f'node "{pod.node}" cannot install revision {pod.revision}: {pod.problem}'
-        for pod in _awaited(situation, result)
+        for pod in _awaited(step)
         if pod.stuck
     ]
     return _collected(type_, names.REASON_INSTALLER_FAILED, stuck)
 
 
-def _installer_pods(situation: Situation, result: RolloutResult) -> list[Condition]:
+def _installer_pods(step: RolloutStep) -> list[Condition]:
     """Whether installer pods start; a pod may be pending for a while before that is a failure."""
-    pending, waiting, snapshot = [], [], situation.snapshot
+    pending, waiting, snapshot = [], [], step.snapshot
     reasons: dict[str, str] = {}
-    for pod in _awaited(situation, result):
+    for pod in _awaited(step):
         age = (snapshot.now - pod.created).total_seconds() if pod.created else 0.0
         late = age > snapshot.settings.rollout.pending_tolerance
         if pod.waiting and (late or pod.waiting[0] in _CANNOT_START):
@@ -244,17 +245,17 @@ def _installer_pods(situation: Situation, result: RolloutResult) -> list[Conditi
     ]
 
 
-def _awaited(situation: Situation, result: RolloutResult) -> list[Installer]:
+def _awaited(step: RolloutStep) -> list[Installer]:
     """Installer pods whose result is still to come."""
-    number = situation.revised.desired_number
+    number = step.revised.desired_number
     targets = {
         (status.node, status.target or number)
-        for status in result.node_statuses
+        for status in step.node_statuses
         if status.target or status.current < number
     }
     return [
         pod
-        for pod in situation.observation.installers
+        for pod in step.observation.installers
         if (pod.node, pod.revision) in targets and not pod.has_ended and not pod.deleting
     ]
 
@@ -269,28 +270,28 @@ def _collected(type_: str, reason: str, messages: Sequence[str]) -> Condition:
     return problem_condition(type_, ((reason, message) for message in messages))
 
 
-def _write_error(snapshot: Snapshot) -> Condition:
+def write_error(snapshot: Snapshot) -> Condition:
     errors = [snapshot.last_error] if snapshot.last_error else []
     return _collected(names.INSTALLER_DEGRADED, "SyncError", errors)
 
 
-def _available(snapshot: Snapshot, observation: Observation, healthy: str) -> Condition:
+def _available(step: RolloutStep, healthy: str) -> Condition:
     type_ = names.STATIC_PODS_AVAILABLE
-    if not any(pod.ready for pod in observation.operands.values()):
+    if not any(pod.ready for pod in step.observation.operands.values()):
         return Condition(type_, "False", "NoReadyScheduler", "no scheduler pod is Ready")
-    problem, _ = control_plane_lease(snapshot)
+    problem, _ = control_plane_lease(step.snapshot)
     if problem:
         return Condition(type_, "False", "LeaseNotRenewed", problem)
     return Condition(type_, "True", AS_EXPECTED, healthy)
 
 
-def _healthy(situation: Situation, result: RolloutResult) -> str:
+def _healthy(step: RolloutStep) -> str:
     """The message of Available; on OpenShift in the reference's words."""
-    observation, desired = situation.observation, situation.revised.desired
-    statuses, currents = result.node_statuses, _currents(result)
-    if situation.snapshot.platform.cluster_config or len(currents) != 1 or 0 in currents:
-        description = describe(statuses, situation.revised.desired_number)
-        return f"{_active(observation)}; {description}"
+    observation, desired = step.observation, step.revised.desired
+    statuses, currents = step.node_statuses, _currents(step)
+    if step.snapshot.platform.cluster_config or len(currents) != 1 or 0 in currents:
+        description = describe(statuses, step.revised.desired_number)
+        return f"{_active(step)}; {description}"
     (number,) = currents
     pods = (observation.operands.get(status.node) for status in statuses)
     ready = sum(pod is not None and pod.ready and pod.revision == number for pod in pods)
@@ -309,20 +310,19 @@ def _profile(inputs: str) -> str:
     return str(recorded.scheduler.get("profile") or DEFAULT_PROFILE) if recorded else ""
 
 
-def _active(observation: Observation) -> str:
-    ready = sum(pod.ready for pod in observation.operands.values())
+def _active(step: RolloutStep) -> str:
+    ready = sum(pod.ready for pod in step.observation.operands.values())
     return "1 node is active" if ready == 1 else f"{ready} nodes are active"
 
 
-def _currents(result: RolloutResult) -> set[int]:
-    return {status.current for status in result.node_statuses}
+def _currents(step: RolloutStep) -> set[int]:
+    return {status.current for status in step.node_statuses}
 
 
-def _static_pods(situation: Situation, result: RolloutResult) -> Condition:
-    observation = situation.observation
-    statuses = {status.node: status for status in result.node_statuses}
-    moving = {status.node for status in result.node_statuses if status.target}
-    settled = sorted(situation.snapshot.nodes.keys() - moving - observation.not_ready.keys())
+def _static_pods(step: RolloutStep) -> Condition:
+    observation = step.observation
+    statuses = {status.node: status for status in step.node_statuses}
+    settled = sorted(step.snapshot.nodes.keys() - step.moving - observation.not_ready.keys())
     problems = []
     for node in settled:
         pod = observation.operands.get(node)
@@ -330,9 +330,9 @@ def _static_pods(situation: Situation, result: RolloutResult) -> Condition:
             problems.append(f'no scheduler pod on node "{node}"')
         elif not pod.ready:
             problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_error(pod))
-        elif result.is_kubeadms(node):
+        elif step.is_kubeadms(node):
             continue  # KubeadmUpgrade reports it
-        elif has_drifted(statuses.get(node), pod, observation.disks.get(node)):
+        elif node in statuses and has_drifted(statuses[node], pod, observation.disks.get(node)):
             runs = (
                 f"revision {pod.revision}" if pod.ours else "a manifest that is not the operator's"
             )
@@ -340,16 +340,13 @@ def _static_pods(situation: Situation, result: RolloutResult) -> Condition:
                 f'node "{node}" runs {runs} instead of revision {statuses[node].current}, which '
                 "will be put back: find out who changed the manifest"
             )
-    problems += [f'node "{node}": {why}' for node, why in sorted(result.refusals.items())]
+    problems += [f'node "{node}": {why}' for node, why in sorted(step.refusals.items())]
     problems += [
         f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
-        for edited in _edited(situation, result, kept=False)
+        for edited in _edited(step, kept=False)
     ]
-    if by_kubeadm := sorted(
-        status.node
-        for status in result.node_statuses
-        if _is_of_kubeadm(result, status, observation)
-    ):
+    by_kubeadm = sorted(s.node for s in step.node_statuses if _is_of_kubeadm(step, s))
+    if by_kubeadm:
         problems.append(
             f"the manifest on {', '.join(by_kubeadm)} has kubeadm's form: kubeadm's arguments of "
             "the scheduler are not used. Set flags in spec.unsupportedConfigOverrides.arguments"
@@ -357,20 +354,20 @@ def _static_pods(situation: Situation, result: RolloutResult) -> Condition:
     return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
 
 
-def _is_of_kubeadm(result: RolloutResult, status: NodeStatus, observation: Observation) -> bool:
+def _is_of_kubeadm(step: RolloutStep, status: NodeStatus) -> bool:
     """Whether kubeadm wrote over the revision, without another version."""
-    disk = observation.disks.get(status.node)
+    disk = step.observation.disks.get(status.node)
     return bool(status.current and disk is not None and disk.image) and not (
-        result.is_kubeadms(status.node) or status.node in result.refusals
+        step.is_kubeadms(status.node) or status.node in step.refusals
     )
 
 
-def _edited(situation: Situation, result: RolloutResult, *, kept: bool) -> list[str]:
-    sentences, snapshot = [], situation.snapshot
-    for status in result.node_statuses:
-        disk = situation.observation.disks.get(status.node)
-        edits = () if result.is_kubeadms(status.node) else hand_edits(status, disk)
-        if edits and disk is not None and keeps_hand_edits(snapshot, status, disk) is kept:
+def _edited(step: RolloutStep, *, kept: bool) -> list[str]:
+    sentences = []
+    for status in step.node_statuses:
+        disk = step.observation.disks.get(status.node)
+        edits = () if step.is_kubeadms(status.node) else hand_edits(status, disk)
+        if edits and disk is not None and keeps_hand_edits(step.snapshot, status, disk) is kept:
             files = ", ".join(edits)
             sentences.append(
                 f'node "{status.node}": {files} changed since revision {status.current} was '
@@ -379,7 +376,7 @@ def _edited(situation: Situation, result: RolloutResult, *, kept: bool) -> list[
     return sentences
 
 
-def _hand_edits(situation: Situation, result: RolloutResult) -> Condition:
+def _hand_edits(step: RolloutStep) -> Condition:
     """Informational: edits that stay until the next revision, and labels that do not count."""
     problems = [
         ("FilesEdited", f"{edited}{fate}")
@@ -387,11 +384,11 @@ def _hand_edits(situation: Situation, result: RolloutResult) -> Condition:
             (True, "; the edit stays until the next revision"),
             (False, ", and will be put back"),
         )
-        for edited in _edited(situation, result, kept=kept)
+        for edited in _edited(step, kept=kept)
     ]
-    for status in result.node_statuses:
-        pod = situation.observation.operands.get(status.node)
-        disk = situation.observation.disks.get(status.node)
+    for status in step.node_statuses:
+        pod = step.observation.operands.get(status.node)
+        disk = step.observation.disks.get(status.node)
         if pod is not None and has_edited_label(status, pod, disk):
             message = (
                 f'node "{status.node}" has revision {status.current} on its disk; the label '
@@ -402,16 +399,16 @@ def _hand_edits(situation: Situation, result: RolloutResult) -> Condition:
     return problem_condition(names.HAND_EDITS, problems)
 
 
-def _kubeadm_upgrade(result: RolloutResult) -> Condition:
+def _kubeadm_upgrade(step: RolloutStep) -> Condition:
     """Informational: what waits for kubeadm, and what kubeadm waits for."""
     problems = []
-    for node, hold in sorted(result.holds.items()):
+    for node, hold in sorted(step.holds.items()):
         reason = "Running" if hold.work else "Requested" if hold.requested else "NodesNotUpgraded"
         problems.append((reason, f'node "{node}": {hold.why}'))
     problems += [
         ("Requested", f'node "{node}": kubeadm wrote {request.image}; a revision with it follows')
-        for node, request in sorted(result.requests.items())
-        if node not in result.holds
+        for node, request in sorted(step.requests.items())
+        if node not in step.holds
     ]
     return problem_condition(names.KUBEADM_UPGRADE, problems)
 
@@ -421,16 +418,17 @@ def _last_error(pod: OperandPod) -> str:
     return f" ({error})" if error and error not in pod.trouble else ""
 
 
-def _nodes(snapshot: Snapshot, observation: Observation) -> Condition:
-    type_, count = names.NODES_DEGRADED, len(snapshot.nodes)
+def _nodes(step: RolloutStep) -> Condition:
+    type_, count = names.NODES_DEGRADED, len(step.snapshot.nodes)
+    not_ready = step.observation.not_ready
     if not count:
         message = "no node has a control-plane role label"
         return Condition(type_, "True", "NoControlPlaneNodes", message)
-    if observation.not_ready:
-        listed = ", ".join(why for _, why in sorted(observation.not_ready.items()))
+    if not_ready:
+        listed = ", ".join(why for _, why in sorted(not_ready.items()))
         message = f"The master nodes not ready: {listed}"
         return Condition(type_, "True", "MasterNodesNotReady", message)
-    if snapshot.platform.cluster_config:
+    if step.snapshot.platform.cluster_config:
         message = "All master nodes are ready"  # the reference's words
     else:
         nodes = "control-plane node is" if count == 1 else f"{count} control-plane nodes are"

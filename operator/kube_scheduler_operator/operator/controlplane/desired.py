@@ -1,23 +1,40 @@
-"""The desired state of the control plane: its configuration, and the content of a revision."""
+"""The desired state of the control plane: its sources, and the content of a revision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 from ...base import names
 from ...base.findings import Finding
+from ...base.json_text import parse_json
 from ...base.limits import CONFIG_MAP_BYTES
+from ...base.objects import Object
 from ...base.spec_limits import TOO_LARGE, data_bytes
-from ...config.effective.control_plane.recorded_inputs import record
+from ...config.effective.control_plane.accepted_settings import AcceptedSettings
+from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs, record
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
 )
+from ...config.effective.facts import ControlPlaneFacts, Facts, Permissions
+from ...config.effective.objects import Objects
+from ...config.effective.secondary.request import DEFAULT_RESOURCES
+from ...config.effective.settings.requested_pod import OWN_RESOURCES
+from ...config.effective.settings.validate import PodDefaults
+from ...config.language.versions import Version
+from ..model import operand_pods
+from ..model.operand_pods import Disks
 from ..model.snapshot import Snapshot
-from .adoption.adopted import Adopted, adopted
-from .observed_facts import facts_of, objects_of
-from .operand_image import operand_image
+from .adoption.adopted import NOTHING, Adopted, adopted
+from .managed import accepted_by
+from .operand_image import operand_image, operand_version
 from .revision.content import RevisionContent
+from .revision.credentials import has_serving_certificate
+from .revision.history import newest_first, read, runs_revision
+from .revision.proof import known_numbers
 from .target_config_maps import target_data
 
 
@@ -90,3 +107,135 @@ def size_findings(content: RevisionContent) -> tuple[Finding, ...]:
                 Finding(names.TARGET_CONFIG_DEGRADED, TOO_LARGE, path, message, blocking=True)
             )
     return tuple(findings)
+
+
+# --- what config/effective/ composes from: objects, facts and accepted settings ---------------
+
+
+def objects_of(snapshot: Snapshot) -> Objects:
+    return Objects(
+        scheduler=snapshot.scheduler,
+        kubescheduler=snapshot.kubescheduler or {},
+        profiles=_values(snapshot.scheduler_profiles),
+        extenders=_values(snapshot.scheduler_extenders),
+        secondaries=tuple(snapshot.secondaries.schedulers.values()),
+        operator_settings=_operator_settings(snapshot),
+        apiserver=snapshot.apiserver,
+        feature_gate=snapshot.feature_gate,
+        infrastructure=snapshot.infrastructure,
+    )
+
+
+def facts_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Facts:
+    """What else a configuration is based on; `image` is kube-scheduler's, `kept` was adopted."""
+    platform = snapshot.platform
+    return replace(
+        facts_of_secondaries(snapshot, image),
+        pods=PodDefaults(OWN_RESOURCES, dict(kept.settings.names()))
+        if platform.owns_static_pods
+        else PodDefaults(DEFAULT_RESOURCES),
+        control_plane=ControlPlaneFacts(
+            stock_arguments=_stock_arguments(snapshot, kept),
+            adopted_config=kept.config,
+            previous_arguments=_composed_arguments(snapshot),
+            serving_certificate=has_serving_certificate(snapshot),
+        ),
+    )
+
+
+def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
+    """The facts for SecondarySchedulers; a defect in the control plane's must not stop them."""
+    settings, platform = snapshot.settings, snapshot.platform
+    return Facts(
+        platform=platform,
+        default_version=operand_version(snapshot, ""),
+        image=image,
+        follows_kubeadm=platform.owns_static_pods and not settings.operand_image,
+        payload_version=settings.release_version,
+        server_version=None if platform.owns_static_pods else _server_version(snapshot),
+        managed_scheduler=settings.managed_scheduler,
+        permissions=Permissions(
+            settings.allowed_images,
+            settings.agent_images,
+            tuple(platform.secondary_namespaces(settings.secondary_namespaces)),
+        ),
+    )
+
+
+def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | None:
+    """The settings of the newest revision that is installed or being rolled out; None if unknown.
+
+    It need not be complete: it was validated before it was begun, and these settings complete it.
+    Without one, those of the newest revision that another edit replaced before it was installed.
+
+    They are unknown if that revision has no record, or if nodes run revisions that the API has
+    lost.
+    """
+    history = known_numbers(snapshot, disks).history
+    newest = next(newest_first(history), None)
+    if newest is None:
+        lost = runs_revision(snapshot) or any(disk.revision for disk in disks.values())
+        return None if lost else AcceptedSettings()
+    inputs = read_inputs(newest.inputs)
+    if inputs is None:
+        return None
+    # A revision that has just begun has no Pod yet, and the image of the one before.
+    older = (revision for revision in history[::-1] if revision.number <= newest.number)
+    image = next(filter(None, (revision.content.image for revision in older)), "")
+    return AcceptedSettings(newest.number, inputs, image)
+
+
+def _operator_settings(snapshot: Snapshot) -> Mapping[str, Any] | None:
+    """OperatorSettings "cluster"; None if it does not exist.
+
+    If the API does not serve the kind, the accepted settings stay in use: a restarted API server
+    may not serve it at first.
+    """
+    objects = snapshot.operator_settings
+    if objects is None:
+        objects = recorded_object(_recorded(snapshot))
+    return objects.get(names.CLUSTER)
+
+
+def recorded_object(inputs: RecordedInputs | None) -> Mapping[str, Mapping[str, Any]]:
+    """OperatorSettings "cluster" as it was recorded, by name; empty if there was none."""
+    if inputs is None or inputs.operator_settings is None:
+        return {}
+    return {names.CLUSTER: {"spec": inputs.operator_settings}}
+
+
+def _recorded(snapshot: Snapshot) -> RecordedInputs | None:
+    if not snapshot.platform.owns_static_pods:
+        accepted = accepted_by(snapshot)
+        return accepted.inputs if accepted is not None else None
+    history = read(snapshot.config_maps, snapshot.platform.parts)
+    for newest in reversed(history):
+        if newest.outcome in ("", names.OUTCOME_INSTALLED):
+            return read_inputs(newest.inputs)
+    return None
+
+
+def _server_version(snapshot: Snapshot) -> Version | None:
+    with suppress(ValueError):
+        return Version.parse(snapshot.server_version)
+    return None
+
+
+def _stock_arguments(snapshot: Snapshot, kept: Adopted) -> tuple[str, ...]:
+    if snapshot.platform.adopts_pods and not kept.new:
+        return ()  # a manifest that appears after adoption is drift, or a new node's
+    pods = (operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items()))
+    return next((pod.arguments for pod in pods if not pod.ours), ())
+
+
+def _values(objects: Mapping[str, Object] | None) -> tuple[Mapping[str, Any], ...] | None:
+    return None if objects is None else tuple(objects.values())
+
+
+def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
+    """The scheduler's command line that was composed last, from the target Pod."""
+    try:
+        pod = parse_json(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
+        return operand_pods.read(pod).arguments
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return ()  # it does not exist yet, or another writer has changed it

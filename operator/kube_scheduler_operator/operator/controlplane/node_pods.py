@@ -38,13 +38,11 @@ def render_static_pod(
     image: str,
     arguments: Sequence[str],
     probe: tuple[str, int],
-    *,
-    content_hash: str = "",
 ) -> dict[str, Any]:
     """The scheduler's static pod, with `REVISION` as placeholder for the revision number.
 
     `arguments` are all flags as `--name=value`, `--config` included (CONFIG_PATH); `probe` is the
-    host and port of health probes; `content_hash` is the value of the annotation, if any.
+    host and port of health probes.
     """
     host, port = probe
     return render_object(
@@ -54,8 +52,6 @@ def render_static_pod(
         arguments=list(arguments),
         probe_host=host,
         probe_port=port,
-        content_hash=content_hash,
-        content_hash_annotation=names.CONTENT_HASH_ANNOTATION,
         operand=names.OPERAND,
         placeholder=PLACEHOLDER,
         resources=dict(OWN_RESOURCES),
@@ -66,30 +62,6 @@ def render_static_pod(
 
 SHARED_VOLUMES: Final = "scheduler-"
 """Beginning of the names of the scheduler's volumes in the installer Pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerSurroundings:
-    """What the preflight shares with the scheduler besides the revision's ConfigMaps."""
-
-    environment: tuple[Mapping[str, Any], ...] = ()
-    volumes: tuple[Mapping[str, Any], ...] = ()  # those that are settings of the cluster
-    mounts: tuple[Mapping[str, Any], ...] = ()  # their mounts, read-only
-
-    @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> SchedulerSurroundings:
-        container = pod["spec"]["containers"][0]
-        known = {str(volume["name"]): volume for volume in pod["spec"].get("volumes") or ()}
-        shared: dict[str, str] = {}  # name in the static Pod -> name in the installer Pod
-        mounts = []
-        for mount in container.get("volumeMounts") or ():
-            name = str(mount["name"])
-            if name.startswith(OWN_VOLUMES):
-                continue
-            shared.setdefault(name, f"{SHARED_VOLUMES}{len(shared)}")
-            mounts.append({**mount, "name": shared[name], "readOnly": True})
-        volumes = tuple({**known[name], "name": renamed} for name, renamed in shared.items())
-        return cls(tuple(container.get("env") or ()), volumes, tuple(mounts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +76,32 @@ class InstalledScheduler:
     image: str
     arguments: Sequence[str]  # its flags
     content_hash: str = ""  # the value of the Pod's annotation, if any
-    surroundings: SchedulerSurroundings = SchedulerSurroundings()
+    # what the preflight shares with it besides the revision's ConfigMaps
+    environment: tuple[Mapping[str, Any], ...] = ()
+    volumes: tuple[Mapping[str, Any], ...] = ()  # those that are settings of the cluster
+    mounts: tuple[Mapping[str, Any], ...] = ()  # their mounts, read-only
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any], content_hash: str = "") -> InstalledScheduler:
+        """Read the static Pod of a revision.
+
+        Raises:
+            KeyError, IndexError, TypeError: another client has changed it.
+        """
+        container = pod["spec"]["containers"][0]
+        known = {str(volume["name"]): volume for volume in pod["spec"].get("volumes") or ()}
+        shared: dict[str, str] = {}  # name in the static Pod -> name in the installer Pod
+        mounts = []
+        for mount in container.get("volumeMounts") or ():
+            name = str(mount["name"])
+            if name.startswith(OWN_VOLUMES):
+                continue
+            shared.setdefault(name, f"{SHARED_VOLUMES}{len(shared)}")
+            mounts.append({**mount, "name": shared[name], "readOnly": True})
+        volumes = tuple({**known[name], "name": renamed} for name, renamed in shared.items())
+        environment = tuple(container.get("env") or ())
+        image, arguments = container["image"], container["args"]
+        return cls(image, arguments, content_hash, environment, volumes, tuple(mounts))
 
 
 def render_installer_pod(
@@ -128,13 +125,10 @@ def render_installer_pod(
         pod_name=installer_pod_name(node, revision, attempt.number),
         revision=revision,
         retry=attempt.number,
-        operand_image=scheduler.image,
+        scheduler=scheduler,
         operator_image=operator_image,
-        arguments=list(scheduler.arguments),
         owner_uid=owner_uid,
         settings=settings,
-        content_hash=scheduler.content_hash,
-        surroundings=scheduler.surroundings,
         preflight_arguments=_preflight_arguments(platform),
         configmaps=[part for part in platform.parts if part != names.POD],
         secrets=_secrets(platform),

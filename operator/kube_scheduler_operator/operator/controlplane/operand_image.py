@@ -6,12 +6,11 @@ from contextlib import suppress
 from itertools import chain
 
 from ...base import names
-from ...base.json_text import parse_json
 from ...base.revision_number import revision_number
 from ...config.language.versions import Version, upstream_tag
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
-from .revision.history import Revision, read
+from .revision.history import read
 from .rollout.kubeadm_upgrades import requested_image
 from .rollout.observe import Observation, observe
 
@@ -45,9 +44,9 @@ def operand_image(snapshot: Snapshot) -> str:
     pods = [operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
     # Lazy: every reconcile needs this, and nearly always the first candidate has it.
     candidates = chain(
-        (image_in(revision) for revision in installed),
+        (revision.content.image for revision in installed),
         (pod.image for pod in pods),
-        (image_in(revision) for revision in history),
+        (revision.content.image for revision in history),
     )
     own = next((image for image in candidates if image), "")
     return requested_image(snapshot, observation.disks, own) or own
@@ -69,12 +68,3 @@ def operand_version(snapshot: Snapshot, image: str) -> Version:
     with suppress(ValueError):
         return Version.parse(snapshot.server_version)
     return Version(1, 35, 0)
-
-
-def image_in(revision: Revision) -> str:
-    """The image in a revision's pod; empty if that is missing or was edited."""
-    try:
-        pod = parse_json(revision.copies[names.POD]["data"][names.POD_KEY])
-        return str(pod["spec"]["containers"][0]["image"])
-    except (KeyError, IndexError, TypeError, ValueError):
-        return ""

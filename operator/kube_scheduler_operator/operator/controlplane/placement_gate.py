@@ -24,7 +24,7 @@ from ..model.placements import CheckIdentity, PlacementAnswer, PlacementQuestion
 from ..model.plan import Event
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, Status, condition_in
-from .placement_rules import command_of, image_of, rules_hash, rules_of, with_rules_of
+from .placement_rules import rules_hash, rules_of, with_rules_of
 from .revision.content import RevisionContent
 from .revision.history import Revision
 from .revision.revise import RevisionResult
@@ -137,7 +137,7 @@ def _is_unchanged(edit: _Edit) -> bool:
     """Whether the rules are those in use; gates that come with another image do not count."""
     if edit.configuration == edit.in_use:
         return True
-    other_image = image_of(edit.content) != image_of(edit.running.content)
+    other_image = edit.content.image != edit.running.content.image
     return other_image and edit.before.config == edit.after.config
 
 
@@ -168,7 +168,7 @@ def _exemption(edit: _Edit, history: tuple[Revision, ...]) -> tuple[str, str]:
             if decided and revision.outcome != names.OUTCOME_INSTALLED:
                 return WAY_BACK, f"revision {number} already has this configuration"
             return WAY_BACK, f"revision {number} ran with this configuration"
-    if image_of(edit.content) != image_of(edit.running.content):
+    if edit.content.image != edit.running.content.image:
         then, now = read_inputs(edit.running.inputs), read_inputs(edit.content.inputs)
         if then is not None and now is not None and _settings(then) == _settings(now):
             return VERSION, "another kube-scheduler changes the configuration, not a setting"
@@ -299,8 +299,8 @@ def _question(edit: _Edit, record: Mapping[str, Any]) -> PlacementQuestion | Non
         identity,
         edit.before,
         edit.after,
-        image_of(edit.content),
-        tuple(command_of(edit.content) or snapshot.platform.operand_command),
+        edit.content.image,
+        tuple(edit.content.operand.get("command") or snapshot.platform.operand_command),
         edit.settings.seconds,
         tuple((snapshot.scheduler_extenders or {}).values()),
         tuple((snapshot.loads.policies or {}).values()),

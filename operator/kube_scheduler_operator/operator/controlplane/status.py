@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
+from ...base import names
+from ...base.objects import mapping
 from ...base.revision_number import revision_number
-from ...kube.resource import KUBE_SCHEDULERS
+from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS
 from ..model.plan import Action, Event
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, merge_conditions
-from ..status.generations import observed_generations
 from ..status.object_status import condition_events, status_write
 from .rollout.node_statuses import write_node_status
-from .rollout.observe import Situation
-from .rollout.rollout_result import RolloutResult
+from .rollout.rollout_step import RolloutStep
 
-NOTHING_ROLLED_OUT: Final = RolloutResult()
+_KEY: Final[Mapping[str, str]] = {
+    "group": SCHEDULERS.group,
+    "resource": SCHEDULERS.plural,
+    "namespace": "",
+    "name": names.CLUSTER,
+}
+"""Identifies the Scheduler among the generations."""
 
 
 def new_status(
@@ -33,27 +39,14 @@ def new_status(
     return {**before, **fields, "conditions": merged}
 
 
-def observed_status(
-    snapshot: Snapshot,
-    conditions: Sequence[Condition],
-    *,
-    without: Container[str] = (),
-    **fields: Any,
-) -> dict[str, Any]:
-    """The same after everything in the specs was observed."""
-    generations = observed_generations(snapshot.status, snapshot.kubescheduler, snapshot.scheduler)
-    return new_status(snapshot, conditions, without=without, **generations, **fields)
-
-
-def status_of(
-    situation: Situation, result: RolloutResult, conditions: Sequence[Condition]
-) -> dict[str, Any]:
-    snapshot, latest = situation.snapshot, situation.revised.latest
-    status = observed_status(
+def status_of(step: RolloutStep, conditions: Sequence[Condition]) -> dict[str, Any]:
+    snapshot, latest = step.snapshot, step.revised.latest
+    status = new_status(
         snapshot,
         conditions,
-        nodeStatuses=[write_node_status(node) for node in result.node_statuses],
-        readyReplicas=sum(pod.ready for pod in situation.observation.operands.values()),
+        **observed_generations(snapshot),
+        nodeStatuses=[write_node_status(node) for node in step.node_statuses],
+        readyReplicas=sum(pod.ready for pod in step.observation.operands.values()),
         version=snapshot.settings.operator_version,
     )
     before_number = snapshot.status.get("latestAvailableRevision")
@@ -70,10 +63,10 @@ def in_order(
     work: tuple[Action, ...],
     conditions: Sequence[Condition],
     status: Mapping[str, Any],
-    result: RolloutResult = NOTHING_ROLLED_OUT,
-    observing: tuple[Action, ...] = (),
+    events: tuple[Event, ...] = (),
+    afterwards: tuple[Action, ...] = (),
 ) -> tuple[Action, ...]:
-    """Order the work, then the status, which names only what exists, then what depends on it.
+    """Order the work, then the status, which names only what exists, then what comes `afterwards`.
 
     After a failed reconcile, and while a delayed write ends plans early, the new conditions alone
     precede the work.
@@ -82,8 +75,7 @@ def in_order(
         error = write_status(snapshot, new_status(snapshot, conditions))
         if error:
             return (*error, *work)
-    written = write_status(snapshot, status, *result.events)
-    return (*work, *written, *result.afterwards, *observing)
+    return (*work, *write_status(snapshot, status, *events), *afterwards)
 
 
 def write_status(
@@ -94,3 +86,46 @@ def write_status(
         snapshot.status, status, "OperatorStatusChanged", lambda type_: type_.endswith("Degraded")
     )
     return status_write(KUBE_SCHEDULERS, snapshot.kubescheduler or {}, status, (*events, *changed))
+
+
+# --- the generations of KubeScheduler and Scheduler that it is about ---------------------------
+
+
+def observed_generations(snapshot: Snapshot) -> dict[str, Any]:
+    """The fields of the status after everything in the specs was observed."""
+    known = snapshot.status.get("generations")
+    return {
+        "observedGeneration": _generation(snapshot.kubescheduler or {}),
+        "generations": merge_generations(known, snapshot.scheduler),
+    }
+
+
+def merge_generations(old: Any, scheduler: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The list with the Scheduler's generation; entries of other clients are kept."""
+    others = [dict(entry) for entry in _entries(old) if not _is_own(entry)]
+    if scheduler is None:
+        return others
+    return [*others, {**_KEY, "lastGeneration": _generation(scheduler)}]
+
+
+def is_scheduler_observed(
+    kubescheduler: Mapping[str, Any], scheduler: Mapping[str, Any] | None
+) -> bool:
+    """Whether the status is about this Scheduler; True if an earlier release wrote the status."""
+    entries = _entries(mapping(kubescheduler.get("status")).get("generations"))
+    own = next(filter(_is_own, entries), None)
+    if scheduler is None or own is None:
+        return True
+    return bool(own.get("lastGeneration") == _generation(scheduler))
+
+
+def _entries(value: Any) -> list[Mapping[str, Any]]:
+    return [entry for entry in value or () if isinstance(entry, Mapping)]
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    return all((entry.get(key) or "") == value for key, value in _KEY.items())
+
+
+def _generation(obj: Mapping[str, Any]) -> int:
+    return int(mapping(obj.get("metadata")).get("generation") or 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from ...base import assets, names
 from ...base.bounded_cache import cached_by_identity
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...base.recognition import Remembered
 from ...base.templates import canonical_json
 from ...config.effective.control_plane.compose import Composition
 from ...config.effective.settings.requested_pod import NOTHING_REQUESTED, RequestedPod
@@ -26,9 +28,8 @@ from ..model.apply import apply, new_object
 from ..model.plan import Action, Delete, Event
 from ..model.snapshot import Snapshot
 from .adoption.adopted import NOTHING, Adopted
-from .adoption.pod_settings import apply_settings, parse_settings, settings_text
+from .adoption.pod_settings import apply_settings, merged_settings, parse_settings, settings_text
 from .node_pods import render_static_pod, stub_kubeconfig
-from .requested_settings import merged_settings
 
 
 def target_data(
@@ -76,6 +77,19 @@ def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[s
     if name == names.CA_BUNDLE:
         made["metadata"]["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}
     return {**made, "data": dict(data)}
+
+
+def keep_record(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Record the platform, which then never changes by itself."""
+    decided = snapshot.decision
+    if decided is None or not decided.remember:
+        return ()
+    used = decided.used
+    record = Remembered(used.platform.name, used.provider, used.reason)
+    if not used.platform.owns_static_pods:
+        record = replace(record, version=snapshot.server_version)
+    desired = config_map(snapshot.platform, names.PLATFORM_RECORD, record.data())
+    return apply(CONFIG_MAPS, snapshot.config_maps, desired, ("data",))
 
 
 def mirror_policy(snapshot: Snapshot) -> tuple[Action, ...]:

@@ -48,13 +48,7 @@ class Detected:
         return self.found.platform
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    decision: Decision  # the platform, and whether to record it
-    unanswered: tuple[str, ...] = ()  # errors of requests
-
-
-async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:
+async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decision:
     """Decide the platform; a chosen one that owns static Pods needs no request.
 
     Raises:
@@ -62,15 +56,14 @@ async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:
         Unavailable: the API server answers no request.
     """
     if chosen is not None and chosen.owns_static_pods:
-        return Decided(Decision(Recognition(chosen, reason="--platform names it")))
+        return Decision(Recognition(chosen, reason="--platform names it"))
     detected = await detect(api)
     platforms = (chosen or detected.platform,)
     # Only an unanswered request can hide OpenShift, which has a namespace of its own.
     hidden = chosen is None and detected.unanswered
     remembered = await read_record(api, PLATFORMS.values() if hidden else platforms)
     decision = decide(chosen, detected.found, remembered)
-    decision = replace(decision, unanswered="; ".join(detected.unanswered))
-    return Decided(decision, detected.unanswered)
+    return replace(decision, unanswered=detected.unanswered)
 
 
 async def read_record(api: ApiClient, platforms: Iterable[Platform]) -> Remembered:
@@ -91,12 +84,7 @@ async def read_record(api: ApiClient, platforms: Iterable[Platform]) -> Remember
 
 
 async def detect(api: ApiClient) -> Detected:
-    """Detect the platform from the API server.
-
-    Raises:
-        Unauthorized: the API server rejects the credentials.
-        Unavailable: the API server answers no request.
-    """
+    """Detect the platform from the API server; raises what `decide_platform` raises."""
     unanswered: list[str] = []
     infrastructure, nodes, version = False, list[NodeMarks](), ""
     try:

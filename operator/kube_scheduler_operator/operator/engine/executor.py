@@ -74,50 +74,33 @@ class Executor:
                 a later reconcile continues from there.
             HistoryRewoundError: etcd was restored from a backup.
         """
-        self._send(plan.events)
-        failures: list[KubeError] = []
+        again, failure = await self._perform_all(plan.actions)
         errors: dict[ObjectRef, str] = {}
-        again = await self._perform_all(plan.actions, failures)
-        again |= await self._perform_reports(plan.reports, failures, errors)
+        for action in plan.reports:
+            more, error = await self._perform_all((action,))
+            again |= more
+            if isinstance(error, Invalid) and action.resource != CLUSTER_OPERATORS:
+                errors[action.resource.ref(action.obj)] = str(error)  # other statuses can be valid
+            elif error is not None:
+                failure = failure or error
+                break
         for owner, writes in plan.write_sets.items():
-            own: list[KubeError] = []
-            written = await self._perform_all(writes, own)
-            if own:
-                errors[owner] = str(own[0])
+            more, error = await self._perform_all(writes)
+            if error is not None:
+                errors[owner] = str(error)
             else:
-                again |= written
+                again |= more
         self.write_errors = errors
         await self._note_futile()
-        if failures:
-            raise failures[0]
+        if failure is not None:
+            raise failure
         return again
 
-    async def _perform_reports(
-        self,
-        reports: tuple[Action, ...],
-        failures: list[KubeError],
-        refused: dict[ObjectRef, str],
-    ) -> bool:
-        """Write statuses, and return whether there is more to do.
-
-        The objects whose status the API server rejects are added to `refused`. Any other error ends
-        the reports and is added to `failures`.
-        """
-        again = False
-        for action in reports:
-            own: list[KubeError] = []
-            again |= await self._perform_all((action,), own)
-            if own and isinstance(own[0], Invalid) and action.resource != CLUSTER_OPERATORS:
-                refused[action.resource.ref(action.obj)] = str(own[0])
-            elif own:
-                failures += own
-                break
-        return again
-
-    async def _perform_all(self, writes: tuple[Action, ...], failures: list[KubeError]) -> bool:
+    async def _perform_all(self, writes: tuple[Action, ...]) -> tuple[bool, KubeError | None]:
         """Perform writes in order until one fails or is out of date.
 
-        Returns whether there is more to do; an error is added to `failures`.
+        Returns:
+            (whether there is more to do, the error that ended them).
         """
         again = False
         try:
@@ -129,8 +112,8 @@ class Executor:
         except HistoryRewoundError:
             raise
         except KubeError as error:
-            failures.append(error)
-        return again
+            return again, error
+        return again, None
 
     def _send(self, events: tuple[Event, ...]) -> None:
         for event in events:

@@ -17,12 +17,16 @@ from ...config.language.feature_gates import Gates
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...config.language.validation.configuration import Target
 from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
-from ..controlplane import desired
 from ..controlplane.cluster_operator import report_cluster_operator
-from ..controlplane.conditions import failure_conditions, from_findings
-from ..controlplane.managed_scheduler import accepted_by, managed_scheduler, remove_scheduler
-from ..controlplane.managed_status import managed_status, scheduler_conditions
-from ..controlplane.observed_facts import facts_of, objects_of
+from ..controlplane.conditions import failure_conditions, from_findings, write_error
+from ..controlplane.desired import facts_of, image_findings, objects_of
+from ..controlplane.managed import (
+    accepted_by,
+    managed_scheduler,
+    managed_status,
+    remove_scheduler,
+    scheduler_conditions,
+)
 from ..controlplane.operand_image import operand_image
 from ..controlplane.status import in_order, write_status
 from ..extenders.status import report_extenders
@@ -32,7 +36,7 @@ from ..profiles import aks
 from ..profiles.status import report_profiles
 from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..settings.status import report_settings
-from ..status.conditions import Condition, problem_condition
+from ..status.conditions import Condition
 from .stages import Everywhere, Requested
 from .steps import api_conditions, forget_accepted, settings_findings, version_findings
 
@@ -48,7 +52,7 @@ def decide_managed(snapshot: Snapshot, image: str) -> Requested:
     findings = (
         *settings_findings(control_plane),
         *control_plane.findings,
-        *desired.image_findings(image, static_pods=False),
+        *image_findings(image, static_pods=False),
         *version_findings(facts),
     )
     return Requested(control_plane, findings=findings)
@@ -105,12 +109,10 @@ def reconcile_attached_schedulers(
 def report_schedulers(
     snapshot: Snapshot, everywhere: Everywhere, requested: Requested, failures: Sequence[Finding]
 ) -> Plan:
-    """Report conditions and statuses, and order all writes."""
-    errors = [("SyncError", snapshot.last_error)] if snapshot.last_error else []
     secondary = everywhere.secondary
     conditions = (
         *from_findings((*failures, *requested.findings)),
-        problem_condition(names.INSTALLER_DEGRADED, errors),
+        write_error(snapshot),
         *scheduler_conditions(snapshot),
         *secondary.conditions,
         *everywhere.diagnoses.conditions,

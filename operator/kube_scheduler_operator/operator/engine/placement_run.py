@@ -19,7 +19,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import aiohttp
@@ -30,6 +30,7 @@ from ...base.json_text import TooLargeError
 from ...base.limits import ANSWER
 from ...base.platform import Platform
 from ...base.settings import Settings
+from ...base.tasks import cancel
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.reading import read_body
@@ -55,14 +56,7 @@ _SILENCE: Final = 60.0
 """Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
-    situation: str  # see PlacementAnswer
-    effect: EditEffect | None  # of the edit; None: the situation is that of the question
-    notes: Sequence[str] = ()  # a sentence for each thing that was not considered
-
-
-Simulate = Callable[[PlacementQuestion], Awaitable[Simulated]]
+Simulate = Callable[[PlacementQuestion], Awaitable[PlacementAnswer]]
 """Simulates an edit.
 
 Raises:
@@ -93,10 +87,7 @@ class PlacementRunner:
 
     async def close(self) -> None:
         task, self._task, self._asked = self._task, None, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await cancel(task)
 
     async def _run(self, question: PlacementQuestion) -> None:
         log.info(
@@ -106,7 +97,7 @@ class PlacementRunner:
         error = ""
         try:
             async with asyncio.timeout(question.seconds):
-                answer = _answer(question, await self._simulate(question))
+                answer = await self._simulate(question)
         except TimeoutError:
             error = (
                 f"it did not end within {question.seconds} s (spec.placementCheck.timeoutSeconds)"
@@ -121,11 +112,11 @@ class PlacementRunner:
         self._changed()
 
 
-def _answer(question: PlacementQuestion, simulated: Simulated) -> PlacementAnswer:
-    effect, situation_now = simulated.effect, simulated.situation
-    if effect is None:
-        return PlacementAnswer(question.identity, situation=situation_now, unchanged=True)
-    sentences = "; ".join((*effect.sentences(), *(f"note: {note}" for note in simulated.notes)))
+def answer_with(
+    question: PlacementQuestion, effect: EditEffect, situation_now: str, notes: Sequence[str]
+) -> PlacementAnswer:
+    """Describe an effect; `notes` has a sentence for each thing that was not considered."""
+    sentences = "; ".join((*effect.sentences(), *(f"note: {note}" for note in notes)))
     worse = bool(effect.lost or effect.newly_waiting)
     return PlacementAnswer(
         question.identity, worse, sentences[:LONGEST_EFFECT], situation=situation_now
@@ -135,12 +126,12 @@ def _answer(question: PlacementQuestion, simulated: Simulated) -> PlacementAnswe
 def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simulate:
     """Simulate in a Job of the cluster; `api` may write only while this process leads."""
 
-    async def simulate(question: PlacementQuestion) -> Simulated:
+    async def simulate(question: PlacementQuestion) -> PlacementAnswer:
         world = await read_cluster(api, annotations=bool(question.extenders))
         world.version = str((await api.get_path("/version")).get("gitVersion") or "")
         now = await asyncio.to_thread(situation, world, _others(question, world))
         if now == question.situation:
-            return Simulated(now, None)
+            return PlacementAnswer(question.identity, situation=now, unchanged=True)
         notes = list(world.notes)
         before, after = (
             _options(rules, question, world.version, notes)
@@ -163,8 +154,8 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
         finally:
             with contextlib.suppress(KubeError):
                 await job.delete()
-        answer = await asyncio.to_thread(read_answer, edit_effect, content)
-        return Simulated(now, answer, notes)
+        effect = await asyncio.to_thread(read_answer, edit_effect, content)
+        return answer_with(question, effect, now, notes)
 
     return simulate
 

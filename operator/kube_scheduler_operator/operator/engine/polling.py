@@ -11,8 +11,8 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 from ...base.defects import contained
 from ...kube.api import ListResult
@@ -23,9 +23,11 @@ from ...kube.pages import Kept
 from ...kube.resource import EVENTS_V1, PODS
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
 from ..model.snapshot import BindingScheduler, PendingPod
-from .portions import Portions
 
 log = logging.getLogger(__name__)
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 IDLE: Final = 20.0
 """The shortest time between two polls, as a multiple of the duration of the first one.
@@ -36,6 +38,66 @@ them for one page.
 
 REMEMBERED: Final = 1024
 """The number of pods that are remembered because they got their event."""
+
+KEPT: Final = 1000
+"""The number of values that are kept; the oldest ones are dropped first."""
+
+
+class Portions(Generic[Key, Value]):
+    """The values in the portions of a list; each remains until the list was read without it.
+
+    A tenant may fill one poll with objects of a namespace that sorts first. That hides nothing: the
+    next poll continues behind them.
+    """
+
+    def __init__(self) -> None:
+        self.token = ""  # where the next portion begins; empty: at the beginning
+        self.unread = False  # whether a part was not read since the list was last read to its end
+        self._round = 0
+        self._seen: dict[Key, tuple[int, Value]] = {}
+        self._selector: str | None = None
+        self._whole = False  # read to its end, and no token was lost since
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return tuple(value for _, value in self._seen.values())
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        return frozenset(self._seen)
+
+    def select(self, selector: str) -> None:
+        """Begin again if the selector has changed: a token belongs to its list."""
+        if self._selector not in (None, selector) and self.token:
+            self._begin()
+        self._selector = selector
+
+    def take(self, portion: Mapping[Key, Value], more: str) -> None:
+        """Take a portion; `more` is the token of the rest."""
+        for key, value in portion.items():
+            self._seen.pop(key, None)
+            self._seen[key] = self._round, value
+        self._forget(list(self._seen)[: max(len(self._seen) - KEPT, 0)])
+        self.token = more
+        if not more:
+            self._forget([key for key, (last, _) in self._seen.items() if last < self._round])
+            self._round += 1
+        self._whole = self._whole or not more
+        self.unread = not self._whole
+
+    def lost(self) -> None:
+        """Begin the list again, because the token is too old for the API server."""
+        self._whole, self.unread = False, True
+        self._begin()
+
+    def _begin(self) -> None:
+        self.token = ""
+        self._forget([key for key, (last, _) in self._seen.items() if last < self._round])
+        self._round += 1
+
+    def _forget(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            del self._seen[key]
 
 
 class Poller:

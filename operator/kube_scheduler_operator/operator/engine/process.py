@@ -33,7 +33,7 @@ from ...base.objects import Object
 from ...base.platform import Platform
 from ...base.recognition import Decision
 from ...base.settings import Settings
-from ...base.tasks import stop_on_signals
+from ...base.tasks import cancel, stop_on_signals
 from ...config.language.versions import MINORS_BEHIND, Version
 from ...kube.client import ApiClient, Writes
 from ...kube.credentials import Credentials, find
@@ -53,8 +53,7 @@ from ..secondary.assignment import assigned_pods, in_effect
 from ..telemetry.authorize import cached, delegated
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import ServerThread, TelemetryServer
-from .assignment_way import STARTING, WayPoller
-from .assignment_webhook import WEBHOOK_PORT, AssignmentWebhook
+from .assignment import STARTING, WEBHOOK_PORT, AssignmentWebhook, WayPoller
 from .detect_platform import decide_platform, read_record
 from .executor import Executor
 from .followed_version import FollowedVersion
@@ -300,9 +299,7 @@ class Operator:
                 work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
-        holding.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await holding
+        await cancel(holding)
         self._metrics.leading(self._platform.operator.lease, leads=False)
         return 1 if lost else 0
 
@@ -350,12 +347,11 @@ class Operator:
 
     async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
         """Read the server's version, and return the uid of the operator's Deployment."""
-        uid = asyncio.create_task(_deployment_uid(api, self._platform))
-        try:
-            self._version.observe(await self._read_version(api, stop), time.monotonic())
-            return await uid
-        finally:
-            uid.cancel()
+        version, uid = await asyncio.gather(
+            self._read_version(api, stop), _deployment_uid(api, self._platform)
+        )
+        self._version.observe(version, time.monotonic())
+        return uid
 
     async def _decide_later(self, api: ApiClient, stop: asyncio.Event) -> None:
         """Decide the platform again until nodes show what it is.
@@ -366,7 +362,7 @@ class Operator:
         while self._decision is not None and self._decision.open and not stop.is_set():
             await _or_stop(stop, asyncio.sleep(DECIDE_SECONDS))
             try:
-                decided = (await decide_platform(api, self._options.chosen)).decision
+                decided = await decide_platform(api, self._options.chosen)
             except KubeError as error:
                 log.warning("Cannot detect the platform, will retry: %s", error)
                 continue
@@ -676,8 +672,7 @@ async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
     if task.done():
         task.result()
         return True
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await cancel(task)
     return False
 
 

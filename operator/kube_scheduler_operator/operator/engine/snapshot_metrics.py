@@ -12,15 +12,13 @@ from ...base import names, x509
 from ...base.objects import Object, annotation
 from ...base.times import timestamp
 from ..controlplane.conditions import REVISION_FAILED
-from ..controlplane.operand_image import image_in
 from ..controlplane.revision.history import Revision, read
 from ..controlplane.rollout import kubeadm_upgrades as upgrades
-from ..controlplane.rollout.deviations import hand_edits, has_drifted
+from ..controlplane.rollout.drift import hand_edits, has_drifted
 from ..controlplane.rollout.node_statuses import NodeStatus, read_node_status, readiness
 from ..controlplane.rollout.observe import observe
-from ..controlplane.version_skew import versions
-from ..model.node_disks import NodeDisk
-from ..model.operand_pods import OperandPod
+from ..controlplane.versions import versions
+from ..model.operand_pods import NodeDisk, OperandPod
 from ..model.snapshot import Snapshot
 from ..secondary.assignment import assigned_pods, in_effect
 from ..status.scheduler_lease import lease_allowance
@@ -85,10 +83,10 @@ def _state(
     observation = observe(snapshot)
     pods, disks = observation.operands, observation.disks
     conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
-    images = {revision.number: image_in(revision) for revision in history}
     # Upgrades by kubeadm do not count as drift.
     upgraded = {node for node, disk in disks.items() if disk.work}
-    upgraded |= upgrades.requests(snapshot, disks, entries, images).keys()
+    imaged = upgrades.with_images(disks, entries, history)
+    upgraded |= upgrades.requests(snapshot, imaged).keys()
     skew = {version.node: version.skew for version in versions(snapshot, pods, disks)}
     return MetricsState(
         scheduler,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from ...base import names
 from ...base.objects import NamespacedName, Object, label
@@ -17,9 +17,6 @@ from ..model.snapshot import Loads, Secondaries, Snapshot
 from .node_clocks import translated
 from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS, is_control_plane
 
-_NONE_SEEN: Final[Mapping[NamespacedName, datetime]] = MappingProxyType({})
-_EQUAL_CLOCKS: Final[Mapping[str, timedelta]] = MappingProxyType({})
-
 
 def take_snapshot(
     store: Store,
@@ -28,8 +25,8 @@ def take_snapshot(
     now: datetime,
     *,
     missing_kinds: Container[Resource] = (),
-    leases_seen: Mapping[NamespacedName, datetime] = _NONE_SEEN,
-    clocks: Mapping[str, timedelta] = _EQUAL_CLOCKS,
+    leases_seen: Mapping[NamespacedName, datetime] = MappingProxyType({}),
+    clocks: Mapping[str, timedelta] = MappingProxyType({}),
 ) -> Snapshot:
     """Take one immutable view of the cluster for a reconcile; the process adds what it knows.
 

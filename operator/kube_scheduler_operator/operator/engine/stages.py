@@ -13,7 +13,7 @@ from ...config.effective.control_plane.scheduler import EffectiveControlPlane
 from ...config.effective.settings.validate import SettingsResult
 from ...kube.resource import ObjectRef
 from ..controlplane.adoption.adopted import Adopted
-from ..controlplane.managed_scheduler import ManagedScheduler
+from ..controlplane.managed import ManagedScheduler
 from ..controlplane.placement_gate import PlacementCheck
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import GatheredCredentials
@@ -49,7 +49,6 @@ class Everywhere:
 
 @dataclass(frozen=True, slots=True)
 class DecidedControlPlane:
-    adopted: Adopted  # settings of the schedulers that predate the operator
     control_plane: EffectiveControlPlane
     credentials: GatheredCredentials
     findings: tuple[Finding, ...]  # all errors and warnings
@@ -85,8 +84,6 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The revisions after this reconcile."""
-
     filled: Filled
     check: PlacementCheck | None  # None after an unexpected error
     targets: tuple[Action, ...]  # writes that bring the target ConfigMaps up to date
@@ -108,7 +105,5 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """The result of all steps."""
-
     everywhere: Everywhere
     plan: Plan | None  # None if a step that it needs raised an unexpected error

@@ -37,7 +37,6 @@ from ...kube.resource import (
     SERVICE_ACCOUNTS,
     ObjectRef,
 )
-from ..controlplane import desired
 from ..controlplane.adoption.adopted import Adopted, adoption_conditions
 from ..controlplane.adoption.config_files import unneeded_readers
 from ..controlplane.cluster_operator import report_cluster_operator
@@ -46,38 +45,46 @@ from ..controlplane.conditions import (
     failure_conditions,
     from_findings,
     removal_conditions,
-    revision_conditions,
+    revision_condition,
     rollout_conditions,
 )
-from ..controlplane.managed_status import platform_condition
-from ..controlplane.next_version import next_version_condition
-from ..controlplane.observed_facts import (
+from ..controlplane.desired import (
     accepted_settings,
+    content_of,
     facts_of,
     facts_of_secondaries,
+    image_findings,
     objects_of,
+    size_findings,
 )
+from ..controlplane.managed import platform_condition
 from ..controlplane.placement_gate import PlacementCheck
 from ..controlplane.placement_gate import check_placements as decide_placements
-from ..controlplane.platform_record import keep_record
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
 from ..controlplane.revision.history import configurations_in_use, refusal_of
 from ..controlplane.revision.revise import revise as decide_revision
 from ..controlplane.rollout.guards import plan_guards
 from ..controlplane.rollout.node_statuses import write_node_status
-from ..controlplane.rollout.observe import Situation
 from ..controlplane.rollout.observe import observe as observe_pods
 from ..controlplane.rollout.prune import prune
 from ..controlplane.rollout.removal import remove as remove_from_nodes
-from ..controlplane.rollout.rollout_result import RolloutResult
-from ..controlplane.status import in_order, new_status, observed_status, status_of, write_status
+from ..controlplane.rollout.rollout_step import RolloutStep
+from ..controlplane.status import (
+    in_order,
+    new_status,
+    observed_generations,
+    status_of,
+    write_status,
+)
 from ..controlplane.target_config_maps import (
     config_map,
     installer_service_account,
+    keep_record,
     mirror_policy,
     network_policies,
 )
+from ..controlplane.versions import next_version_condition
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
 from ..extenders.status import report_extenders
@@ -154,12 +161,12 @@ def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> Decided
         *settings_findings(control_plane),
         *control_plane.findings,
         *(f for r in (*secondary.results, *secondary.extenders) for f in rejection_findings(r)),
-        *desired.image_findings(everywhere.image),
+        *image_findings(everywhere.image),
         *version_findings(facts),
         *credentials.findings,
         *_refused_statuses(snapshot),
     )
-    return DecidedControlPlane(kept, control_plane, credentials, findings)
+    return DecidedControlPlane(control_plane, credentials, findings)
 
 
 def settings_findings(control_plane: EffectiveControlPlane) -> tuple[Finding, ...]:
@@ -221,10 +228,9 @@ def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
     """Make the content that a revision would have, unless a finding blocks it."""
     content, decided = None, prepared.decided
     if decided is not None and not any(finding.blocking for finding in prepared.findings):
-        content = desired.content_of(
-            decided.control_plane, decided.credentials.parts, decided.adopted
-        )
-    too_large = desired.size_findings(content) if content is not None else ()
+        credentials = decided.credentials.parts
+        content = content_of(decided.control_plane, credentials, prepared.adopted)
+    too_large = size_findings(content) if content is not None else ()
     return Filled(None if too_large else content, observe_pods(snapshot), too_large)
 
 
@@ -252,13 +258,11 @@ def report(
     everywhere: Everywhere,
     prepared: PreparedRevision,
     revised: Revised,
-    rolled: RolloutResult,
+    rolled: RolloutStep,
 ) -> Plan:
-    """Report conditions and statuses, and order all writes."""
     revisions, check = revised.revisions, revised.check
-    situation = Situation(snapshot, revisions, revised.filled.observation)
-    conditions = _conditions(situation, everywhere, prepared, revised, rolled)
-    status = status_of(situation, rolled, conditions)
+    conditions = _conditions(everywhere, prepared, revised, rolled)
+    status = status_of(rolled, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     decided = prepared.decided
     work = (
@@ -270,10 +274,11 @@ def report(
         *revisions.actions,
         *rolled.actions,
     )
-    actions = in_order(snapshot, work, conditions, status, rolled, prepared.observing)
+    afterwards = (*rolled.afterwards, *prepared.observing)
+    actions = in_order(snapshot, work, conditions, status, rolled.events, afterwards)
     if not actions:
         # Guards and old revisions can wait until everything else is done.
-        actions = plan_guards(situation, rolled) or prune(situation, rolled)
+        actions = plan_guards(rolled) or prune(rolled)
     reports: tuple[Action, ...] = ()
     if decided is not None:
         refusal = refusal_of(revisions.rejected)
@@ -306,14 +311,12 @@ def report(
 
 
 def _conditions(
-    situation: Situation,
     everywhere: Everywhere,
     prepared: PreparedRevision,
     revised: Revised,
-    rolled: RolloutResult,
+    rolled: RolloutStep,
 ) -> tuple[Condition, ...]:
-    snapshot, failures, check = situation.snapshot, prepared.failures, revised.check
-    revisions = revised.revisions
+    snapshot, failures, check = rolled.snapshot, prepared.failures, revised.check
     control_plane = prepared.decided.control_plane if prepared.decided is not None else None
     findings = (*prepared.findings, *revised.filled.findings)
     return (
@@ -321,11 +324,11 @@ def _conditions(
         *adoption_conditions(snapshot.platform, prepared.adopted, findings),
         *(
             failure_conditions(failures, (names.REVISION_DEGRADED,))
-            or revision_conditions(revisions.problem, revisions.note)
+            or (revision_condition(revised.revisions),)
         ),
         Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
         *constant_conditions(snapshot),
-        *rollout_conditions(situation, rolled),
+        *rollout_conditions(rolled),
         *((check.condition,) if check is not None and check.condition is not None else ()),
         *everywhere.secondary.conditions,
         *everywhere.diagnoses.conditions,
@@ -381,14 +384,15 @@ def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
 def remove(snapshot: Snapshot) -> Plan:
     """Restore the earlier scheduler of every node, then delete the operator's objects."""
     removal = remove_from_nodes(snapshot)
-    rolled = removal.result
-    conditions = (*removal_conditions(snapshot, removal), *api_conditions(snapshot))
+    rolled = removal.step
+    conditions = (*removal_conditions(removal), *api_conditions(snapshot))
     left = [write_node_status(node) for node in rolled.node_statuses]
-    status = observed_status(snapshot, conditions, nodeStatuses=left)
+    fields = {**observed_generations(snapshot), "nodeStatuses": left}
+    status = new_status(snapshot, conditions, **fields)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
     needed = () if removal.done else _static_resources(snapshot)
     work = (*needed, *unneeded_readers(snapshot, set()), *rolled.actions)
-    actions = in_order(snapshot, work, conditions, status, rolled)
+    actions = in_order(snapshot, work, conditions, status, rolled.events, rolled.afterwards)
     plan = Plan(
         actions,
         cluster_operator.reports,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...base import names
@@ -41,51 +41,16 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
     """
     namespaces = platform.secondary_namespaces(secondary)
     target = platform.target_namespace
-    specs = list(_shared_watches(target))
-    if platform.owns_static_pods:
-        specs += _static_pod_watches(platform, namespaces)
-    else:
-        specs.append(
-            WatchSpec(
-                kinds.AKS_SCHEDULER_CONFIGURATIONS,
-                field_selector=f"metadata.name={aks_support.NAME}",
-                optional=True,
-            )
-        )
-    if platform.client_certificates and AUTHENTICATION_NAMESPACE not in namespaces:
-        client_ca = f"metadata.name={names.CLIENT_CA}"
-        specs.append(
-            WatchSpec(kinds.CONFIG_MAPS, AUTHENTICATION_NAMESPACE, field_selector=client_ca)
-        )
-    if platform.operator.config and platform.operator_namespace not in namespaces:
-        config = f"metadata.name={platform.operator.config}"
-        specs.append(
-            WatchSpec(kinds.CONFIG_MAPS, platform.operator_namespace, field_selector=config)
-        )
-    if platform.network_policies:
-        # Without a selector: earlier releases applied them with other labels.
-        specs.append(WatchSpec(kinds.NETWORK_POLICIES, target))
-    specs += _secondary_watches(namespaces, {spec.stream for spec in specs})
-    specs += _load_watches(
-        target, {spec.stream for spec in specs}, credentials=platform.credentials is not None
-    )
-    if platform.cluster_config:
-        specs += [
-            WatchSpec(kinds.API_SERVERS),
-            WatchSpec(kinds.FEATURE_GATES),
-            WatchSpec(kinds.INFRASTRUCTURES),
-        ]
-    if platform.config_namespace:
-        specs.append(WatchSpec(kinds.CONFIG_MAPS, platform.config_namespace))
-    credentials = platform.credentials
-    if credentials is not None:
-        certificate = f"metadata.name={credentials.client_certificate}"
-        specs += [
-            WatchSpec(kinds.SECRETS, target),
-            WatchSpec(kinds.CONFIG_MAPS, credentials.namespace),
-            WatchSpec(kinds.SECRETS, credentials.namespace, field_selector=certificate),
-        ]
-    return tuple(specs)
+    specs: dict[Stream, WatchSpec] = {}
+    for spec in (
+        *_shared_watches(target),
+        *_platform_watches(platform, namespaces),
+        *_secondary_watches(namespaces),
+        *_load_watches(target),
+    ):
+        # Of a stream, the first selection has what the others need.
+        specs.setdefault(spec.stream, spec)
+    return tuple(specs.values())
 
 
 def _shared_watches(target: str) -> Iterator[WatchSpec]:
@@ -98,6 +63,35 @@ def _shared_watches(target: str) -> Iterator[WatchSpec]:
         kinds.CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"
     )
     yield WatchSpec(kinds.CONFIG_MAPS, target, label_selector=_MANAGED)
+
+
+def _platform_watches(platform: Platform, namespaces: Sequence[str]) -> Iterator[WatchSpec]:
+    target, own = platform.target_namespace, platform.operator_namespace
+    if platform.owns_static_pods:
+        yield from _static_pod_watches(platform, namespaces)
+    else:
+        aks = f"metadata.name={aks_support.NAME}"
+        yield WatchSpec(kinds.AKS_SCHEDULER_CONFIGURATIONS, field_selector=aks, optional=True)
+    if platform.client_certificates and AUTHENTICATION_NAMESPACE not in namespaces:
+        client_ca = f"metadata.name={names.CLIENT_CA}"
+        yield WatchSpec(kinds.CONFIG_MAPS, AUTHENTICATION_NAMESPACE, field_selector=client_ca)
+    if platform.operator.config and own not in namespaces:
+        config = f"metadata.name={platform.operator.config}"
+        yield WatchSpec(kinds.CONFIG_MAPS, own, field_selector=config)
+    if platform.network_policies:
+        # Without a selector: earlier releases applied them with other labels.
+        yield WatchSpec(kinds.NETWORK_POLICIES, target)
+    if platform.cluster_config:
+        yield WatchSpec(kinds.API_SERVERS)
+        yield WatchSpec(kinds.FEATURE_GATES)
+        yield WatchSpec(kinds.INFRASTRUCTURES)
+    if platform.config_namespace:
+        yield WatchSpec(kinds.CONFIG_MAPS, platform.config_namespace)
+    if (credentials := platform.credentials) is not None:
+        certificate = f"metadata.name={credentials.client_certificate}"
+        yield WatchSpec(kinds.SECRETS, target)
+        yield WatchSpec(kinds.CONFIG_MAPS, credentials.namespace)
+        yield WatchSpec(kinds.SECRETS, credentials.namespace, field_selector=certificate)
 
 
 def _static_pod_watches(platform: Platform, namespaces: Sequence[str]) -> Iterator[WatchSpec]:
@@ -124,8 +118,8 @@ def is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:
     return any(selector in labels for selector in selectors)
 
 
-def _secondary_watches(namespaces: Sequence[str], known: Set[Stream]) -> Iterator[WatchSpec]:
-    """Watch SecondarySchedulers and the objects that serve them, except the streams in `known`."""
+def _secondary_watches(namespaces: Sequence[str]) -> Iterator[WatchSpec]:
+    """Watch SecondarySchedulers and the objects that serve them."""
     if not namespaces:
         return
     yield WatchSpec(kinds.SECONDARY_SCHEDULERS)
@@ -133,28 +127,26 @@ def _secondary_watches(namespaces: Sequence[str], known: Set[Stream]) -> Iterato
     for namespace in dict.fromkeys((*namespaces, AUTHENTICATION_NAMESPACE)):
         yield WatchSpec(kinds.ROLE_BINDINGS, namespace, label_selector=_MANAGED)
     for namespace in namespaces:
-        for resource in (kinds.DEPLOYMENTS, kinds.SERVICES, kinds.ROLES):
+        for resource in (
+            kinds.DEPLOYMENTS,
+            kinds.SERVICES,
+            kinds.ROLES,
+            kinds.CONFIG_MAPS,
+            kinds.SERVICE_ACCOUNTS,
+            kinds.DISRUPTION_BUDGETS,
+        ):
             yield WatchSpec(resource, namespace, label_selector=_MANAGED)
-        for resource in (kinds.CONFIG_MAPS, kinds.SERVICE_ACCOUNTS, kinds.DISRUPTION_BUDGETS):
-            if Stream(resource, namespace) not in known:
-                yield WatchSpec(resource, namespace, label_selector=_MANAGED)
-        if Stream(kinds.PODS, namespace) not in known:
-            yield WatchSpec(kinds.PODS, namespace, label_selector=f"app={names.SECONDARY}")
+        yield WatchSpec(kinds.PODS, namespace, label_selector=f"app={names.SECONDARY}")
         # Schedulers create their Leases themselves, without labels.
         yield WatchSpec(kinds.LEASES, namespace)
 
 
-def _load_watches(target: str, known: Set[Stream], *, credentials: bool) -> Iterator[WatchSpec]:
-    """Watch LoadPolicies, their Secrets and the objects that serve them, except `known` streams.
-
-    With `credentials`, all Secrets of the namespace are already watched.
-    """
+def _load_watches(target: str) -> Iterator[WatchSpec]:
+    """Watch LoadPolicies, their Secrets and the objects that serve them."""
     yield WatchSpec(kinds.LOAD_POLICIES, optional=True)
-    if not credentials:
-        yield WatchSpec(kinds.SECRETS, target, label_selector=names.TOKEN_FOR_LABEL)
+    yield WatchSpec(kinds.SECRETS, target, label_selector=names.TOKEN_FOR_LABEL)
     for resource in LOAD_KINDS:
-        if Stream(resource, target) not in known:
-            yield WatchSpec(resource, target, label_selector=_MANAGED)
+        yield WatchSpec(resource, target, label_selector=_MANAGED)
 
 
 def _pods_in_target(platform: Platform, *, secondaries: bool) -> str:

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from ...base import x509
 from ...base.objects import Object, mapping
-from .issued_certificate import Issued
+from ...serving.certificate import CertificateError
 
 DAYS: Final = 365
 """The lifetime of a certificate and of its authority."""
@@ -33,12 +37,15 @@ CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 NEXT: Final = "next-"
 
+_OPENSSL_SECONDS: Final = 30
+_NEW_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 _END: Final = "-----END CERTIFICATE-----"
 
 Data = Mapping[str, str]
 """The texts of the Secret."""
 
-Issue = Callable[[], Issued]
+Issue = Callable[[], Data]
+"""Returns a certificate, its key and its authority, by their keys in the Secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +103,10 @@ def next_step(
     """
     expiry = _expiry(data, "")
     if expiry is None or expiry <= now:
-        return CertificateStep(_texts(issue()), reason="there is no valid one")
+        return CertificateStep(issue(), reason="there is no valid one")
     pending = _expiry(data, NEXT)
     if expiry - now < RENEW_BEFORE and (pending is None or pending - now < RENEW_BEFORE):
-        following = {NEXT + key: text for key, text in _texts(issue()).items()}
+        following = {NEXT + key: text for key, text in issue().items()}
         return CertificateStep({**data, **following}, reason=f"the one in use expires {expiry:%F}")
     trusted = data[AUTHORITIES] + data.get(NEXT + AUTHORITIES, "")
     if bundle != trusted:
@@ -116,10 +123,6 @@ def _expiry(data: Data, prefix: str) -> datetime | None:
     return x509.expires(data[prefix + CERTIFICATE].encode())
 
 
-def _texts(issued: Issued) -> dict[str, str]:
-    return {AUTHORITIES: issued.authority, CERTIFICATE: issued.certificate, KEY: issued.key}
-
-
 def _promoted(data: Data) -> dict[str, str]:
     """Replace the certificate in use by the next one; its authority stays trusted."""
     before = data[AUTHORITIES].split(_END, 1)[0] + _END + "\n"
@@ -128,3 +131,61 @@ def _promoted(data: Data) -> dict[str, str]:
         CERTIFICATE: data[NEXT + CERTIFICATE],
         KEY: data[NEXT + KEY],
     }
+
+
+# --- a certificate with an authority of its own -----------------------------------------------
+
+
+def issue(host: str, days: int) -> dict[str, str]:
+    """Return a certificate for the DNS name `host`, valid for `days`; blocks for about 0.1 s.
+
+    The authority's key signs this certificate and is then deleted: no stored key can sign another.
+    Python's standard library cannot create certificates, so the program openssl does.
+
+    Raises:
+        CertificateError: openssl is missing or failed.
+    """
+    if shutil.which("openssl") is None:
+        raise CertificateError("cannot create a certificate without the program openssl")
+    with tempfile.TemporaryDirectory(prefix="webhook-cert-") as name:
+        directory = Path(name)
+        # The common name is limited to 64 characters; clients read subjectAltName.
+        _openssl(
+            directory, "req", "-x509", *_NEW_KEY, "-sha256", "-days", str(days),
+            "-subj", "/CN=kube-scheduler-operator webhook",
+            "-addext", "basicConstraints=critical,CA:TRUE,pathlen:0",
+            "-addext", "keyUsage=critical,keyCertSign",
+            "-keyout", "ca.key", "-out", "ca.crt",
+        )  # fmt: skip
+        _openssl(
+            directory, "req", "-new", *_NEW_KEY, "-sha256", "-subj", "/CN=webhook",
+            "-keyout", "tls.key", "-out", "tls.csr",
+        )  # fmt: skip
+        extensions = (
+            f"subjectAltName=DNS:{host}\nextendedKeyUsage=serverAuth\n"
+            "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
+        )
+        (directory / "extensions").write_text(extensions)
+        _openssl(
+            directory, "x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+            "-CAcreateserial", "-sha256", "-days", str(days), "-extfile", "extensions",
+            "-out", "tls.crt",
+        )  # fmt: skip
+        return {key: (directory / key).read_text() for key in (AUTHORITIES, CERTIFICATE, KEY)}
+
+
+def _openssl(directory: Path, *arguments: str) -> None:
+    try:
+        done = subprocess.run(
+            ["openssl", *arguments],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=_OPENSSL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CertificateError(f"openssl cannot create a certificate: {error}") from error
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise CertificateError(f"openssl cannot create a certificate: {lines[-1]}")

@@ -29,6 +29,13 @@ def new_object(
     }
 
 
+def annotated(obj: Object, notes: Mapping[str, str]) -> dict[str, Any]:
+    """The object with these annotations beside its own."""
+    metadata = obj["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), **notes}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}
+
+
 def deletions(resource: Resource, objects: Mapping[str, Object]) -> tuple[Delete, ...]:
     """Delete the objects, by name, that are not being deleted."""
     return tuple(

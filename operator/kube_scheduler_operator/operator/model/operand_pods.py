@@ -1,4 +1,8 @@
-"""The scheduler's own pods: which revision runs on which node, and whether it is healthy."""
+"""The scheduler's own pods and the disks of their nodes: what runs where, and how healthy it is.
+
+Labels, annotations and names of Pods are hints. A revision number counts when a program on the node
+has read it from the disk: in the termination message of its guard or of an installer.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from ...base import names
 from ...base.objects import Object, annotation, label
 from ...base.revision_number import revision_number
 from ...base.times import timestamp
+from ...node.protocol.disk_report import DiskReport
 from .pod_status import condition, is_ready, message_of, named, reason_of, state, words
 from .pod_status import ended as last_end
 
@@ -19,7 +24,7 @@ from .pod_status import ended as last_end
 class OperandPod:
     node: str
     name: str
-    # from its label, a hint only (rollout/disk_reports.py); 0 for a scheduler that is not the
+    # from its label, a hint only (rollout/observe.py); 0 for a scheduler that is not the
     # operator's, e.g. the platform's
     revision: int
     content_hash: str  # from its annotation
@@ -86,3 +91,27 @@ def _trouble(pod: str, operand: Mapping[str, Any]) -> str:
     if terminated and terminated.get("exitCode"):
         return f"{who} is terminated: {reason_of(terminated)}: {words(operand)}"
     return ""
+
+
+# --- the disk of a node ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDisk(DiskReport):
+    """The report of a guard, or what an installer's result shows of it."""
+
+    taken: int = 0  # the revision that the node has with other content than the API; 0: none
+    by_guard: bool = False  # whether the node's guard read it; otherwise an installer did
+    reported: bool = False  # whether the guard ended to report it
+    begun: datetime | None = None  # creation of the Pod that read it; None if unknown
+
+    def is_current(self, pod: OperandPod) -> bool:
+        """Whether it was read after the kubelet had the manifest of the scheduler `pod`.
+
+        Creation times are the API server's; the start of a container is by the node's clock.
+        """
+        return self.begun is not None and pod.created is not None and self.begun >= pod.created
+
+
+Disks = Mapping[str, NodeDisk]
+"""Node -> the newest knowledge of its disk."""

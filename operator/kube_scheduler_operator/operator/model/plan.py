@@ -59,7 +59,6 @@ class Plan:
     actions: tuple[Action, ...] = ()  # writes, in order; empty in a steady state
     reports: tuple[Action, ...] = ()  # status writes; independent of the actions
     requeue_after: float | None = None  # seconds until the next reconcile if nothing changes
-    events: tuple[Event, ...] = ()  # events that belong to no write
     # object -> the writes for it alone. An error in one write set stops neither the others nor
     # actions and reports; the next snapshot has it in `write_errors`.
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import Object, annotation
 from ...kube.resource import Resource
-from .apply import contains, with_metadata
+from .apply import annotated, contains, with_metadata
 from .plan import Action, Create, Event, Replace
 
 HASH_LENGTH: Final = 10
@@ -52,13 +52,10 @@ def keep_workload(
         names.SPEC_HASH_ANNOTATION: spec_hash,
         names.WRITTEN_GENERATION_ANNOTATION: str(generation + 1),
     }
-    annotated = {
-        **desired,
-        "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **notes}},
-    }
+    noted = annotated(desired, notes)
     if current is None:
         event = Event(f"{kind}Created", f"Created {where} with {what}")
-        return (Create(resource, annotated, (event,), exclusive=True),)
+        return (Create(resource, noted, (event,), exclusive=True),)
     reason = f"{kind}Updated"
     written = annotation(current, names.WRITTEN_GENERATION_ANNOTATION)
     edited = not written.isdecimal() or generation > int(written)
@@ -71,11 +68,11 @@ def keep_workload(
     desired = _with_restart(desired, current)
     if edited and contains(current.get("spec"), desired["spec"]):
         # A harmless edit, e.g. `kubectl rollout restart`.
-        annotated["metadata"]["annotations"][names.WRITTEN_GENERATION_ANNOTATION] = str(generation)
+        noted["metadata"]["annotations"][names.WRITTEN_GENERATION_ANNOTATION] = str(generation)
         event = Event(reason, f"Recorded generation {generation} of {where}")
-        kept = with_metadata(current, annotated)
+        kept = with_metadata(current, noted)
         return (Replace(resource, {**current, "metadata": kept}, events=(event,)),)
-    changed = {**current, "metadata": with_metadata(current, annotated), "spec": desired["spec"]}
+    changed = {**current, "metadata": with_metadata(current, noted), "spec": desired["spec"]}
     because = "another client changed it" if edited else why
     event = Event(reason, f"Updated {where} because {because}")
     return (Replace(resource, changed, events=(event,)),)

@@ -1,7 +1,8 @@
-"""The content to roll out: configuration and Pod spec, in one ConfigMap named by content hash.
+"""The content to roll out, and the objects of a SecondaryScheduler that run it.
 
-It contains everything that can make a scheduler fail, so that a return to the last known good
-content restores all of it: a configuration may be valid for one image and invalid for another.
+The content is configuration and Pod spec, in one ConfigMap named by content hash. It contains
+everything that can make a scheduler fail, so that a return to the last known good content restores
+all of it: a configuration may be valid for one image and invalid for another.
 """
 
 from __future__ import annotations
@@ -14,41 +15,42 @@ from typing import Any, Final
 from ...base import names
 from ...base.json_text import parse_json
 from ...base.objects import Object, is_controlled_by, mapping
+from ...base.platform import AUTHENTICATION_NAMESPACE
 from ...base.spec_limits import data_bytes
 from ...base.templates import canonical_json, render_file
-from ...config.effective.extenders.agent import (
-    CONFINEMENT,
-    ManagedAgent,
-    agent_file,
-    container,
-    volumes,
-)
-from ...config.effective.secondary.compose import CONFIG_DIRECTORY, PORT, SecondaryComposition
-from ...config.effective.secondary.confinement import confined
+from ...config.effective.secondary.compose import PORT
 from ...config.effective.secondary.request import SchedulerRequest
-from ...config.language.versions import Version
-from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
-from ..model.apply import new_object
-from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
-
-USER: Final = 65532
-"""The user `nonroot` of distroless images; kube-scheduler runs as any user."""
-
-_TOKEN_MOUNT: Final[Mapping[str, Any]] = {
-    "name": "api-access",
-    "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
-    "readOnly": True,
-}
-_TOKEN_SECONDS: Final = 3607
-"""The lifetime of the tokens that the API server mounts by itself."""
-
-_ROLLOUT: Final = "pod-template-hash"
+from ...kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECONDARY_SCHEDULERS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from ..model.apply import keep, new_object
+from ..model.plan import Action
+from ..model.workloads import digest, keep_workload
 
 REASON_KEY: Final = "forceRedeploymentReason"
 IMAGE_KEY: Final = "image"
 
-LIVEZ_SINCE: Final = Version(1, 32)
-"""The first kube-scheduler with separate endpoints for liveness and readiness."""
+Existing = Mapping[Resource, Mapping[str, Object]]
+"""The objects of one SecondaryScheduler: kind -> name -> object."""
+
+# In the order of creation: kind -> resource, and its fields that the operator owns.
+_KINDS: Final[dict[str, tuple[Resource, tuple[str, ...]]]] = {
+    "ServiceAccount": (SERVICE_ACCOUNTS, ()),
+    "ClusterRoleBinding": (CLUSTER_ROLE_BINDINGS, ("roleRef", "subjects")),
+    "RoleBinding": (ROLE_BINDINGS, ("roleRef", "subjects")),
+    "Role": (ROLES, ("rules",)),
+    "Service": (SERVICES, ("spec",)),
+    "PodDisruptionBudget": (DISRUPTION_BUDGETS, ("spec",)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,101 +117,6 @@ def is_content(config_map: Object, scheduler: Object, content_hash: str) -> bool
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerProgram:
-    """The kube-scheduler in the Pods of a SecondaryScheduler."""
-
-    image: str
-    command: tuple[str, ...]
-    version: Version
-    stock: bool  # whether it is a release of Kubernetes; the version then determines the probes
-    pull_secrets: tuple[str, ...]
-    agent_image: str = ""  # the default image of agents
-
-
-def make_content(
-    request: SchedulerRequest, composition: SecondaryComposition, program: SchedulerProgram
-) -> SecondaryContent:
-    modern = program.stock and program.version >= LIVEZ_SINCE
-    paths = ("/livez", "/readyz") if modern else ("/healthz", "/healthz")
-    (spec,) = render_file(
-        "secondary-scheduler-pod.yaml.j2",
-        request=request,
-        arguments=list(composition.arguments),
-        image=program.image,
-        command=list(program.command),
-        paths=dict(zip(("live", "ready"), paths, strict=True)),
-        port=PORT,
-        user=USER,
-        names=names,
-        config_directory=CONFIG_DIRECTORY,
-        confinement=dict(CONFINEMENT),
-        tolerations=list(
-            CONTROL_PLANE_TOLERATIONS if request.tolerations is None else request.tolerations
-        ),
-        spreading=list(_spread(request) if request.spread is None else request.spread),
-        affinity=dict(_affinity(request)),
-        pull_secrets=[{"name": name} for name in program.pull_secrets],
-        # A sidecar inherits the scheduler's security context unless it sets its own.
-        sidecars=[
-            {**sidecar, "securityContext": confined(sidecar)} for sidecar in request.sidecars
-        ],
-        token_mount=_TOKEN_MOUNT,
-        token_seconds=_TOKEN_SECONDS,
-    )
-    spec["volumes"] += [dict(volume) for volume in request.volumes]
-    for agent in request.sidecar_agents:
-        of_agent = container(agent, program.agent_image)
-        # Agents run under the scheduler's account; sidecars of users do not.
-        of_agent["volumeMounts"] = [*of_agent["volumeMounts"], dict(_TOKEN_MOUNT)]
-        spec["containers"].append(of_agent)
-        spec["volumes"] += volumes(agent, "", _agent_key(agent))
-    data = {
-        names.CONFIG_KEY: canonical_json(composition.config),
-        names.POD_KEY: canonical_json(spec),
-        IMAGE_KEY: program.image,
-        **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},
-    }
-    if request.reason:
-        data[REASON_KEY] = request.reason
-    return SecondaryContent(data)
-
-
-def _agent_key(agent: ManagedAgent) -> str:
-    return f"{agent.object_name}.json"
-
-
-def _spread(request: SchedulerRequest) -> tuple[dict[str, Any], ...]:
-    """Spread over nodes, as far as there are enough of them.
-
-    Only pods of the same rollout count, because the others are being replaced. Zones are not a
-    constraint here: kube-scheduler ignores all soft constraints on a node that lacks the label of
-    one, and on many clusters no node has a zone.
-    """
-    return (
-        {
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": request.selector},
-            "matchLabelKeys": [_ROLLOUT],
-        },
-    )
-
-
-def _affinity(request: SchedulerRequest) -> Mapping[str, Any]:
-    """Return the requested affinity; by default, the pods prefer different zones."""
-    if request.affinity or request.spread is not None:
-        return request.affinity
-    term = {
-        "topologyKey": "topology.kubernetes.io/zone",
-        "labelSelector": {"matchLabels": request.selector},
-        "matchLabelKeys": [_ROLLOUT],
-    }
-    preferred = [{"weight": 100, "podAffinityTerm": term}]
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-
-
 def config_map_name(name: str, content_hash: str) -> str:
     return f"{name}-{names.CONFIG}-{content_hash}"
 
@@ -240,3 +147,70 @@ def pod_template(request: SchedulerRequest, content: SecondaryContent) -> dict[s
         },
         "spec": spec,
     }
+
+
+# --- account, RBAC, Service, disruption budget, Deployment --------------------------------------
+
+
+def keep_static_objects(request: SchedulerRequest, existing: Existing) -> tuple[Action, ...]:
+    """Create or correct everything except ConfigMaps and the Deployment."""
+    return tuple(
+        action
+        for obj in _objects(request)
+        if obj["kind"] in _KINDS
+        for resource, fields in [_KINDS[obj["kind"]]]
+        for action in keep(resource, existing.get(resource, {}), obj, fields)
+    )
+
+
+def keep_deployment(
+    request: SchedulerRequest, content: SecondaryContent, existing: Existing
+) -> tuple[Action, ...]:
+    """Create the Deployment, or roll out `content` with it."""
+    desired, spec_hash = _deployment(
+        request.name, request.uid, request.namespace, request.replicas, content.items
+    )
+    deployment = existing.get(DEPLOYMENTS, {}).get(request.name)
+    what = f"configuration {content.hash}"
+    why = f"{what} is rolled out"
+    if running_hash(deployment) == content.hash:
+        why = "spec of the SecondaryScheduler changed"
+    return keep_workload(DEPLOYMENTS, deployment, desired, spec_hash, what=what, why=why)
+
+
+def running_hash(deployment: Object | None) -> str:
+    """Return the hash of the content that a Deployment runs or rolls out; empty without one."""
+    template = ((deployment or {}).get("spec") or {}).get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    return str(labels.get(names.CONFIG_HASH_LABEL, ""))
+
+
+def _objects(request: SchedulerRequest) -> tuple[Mapping[str, Any], ...]:
+    """Render all objects except ConfigMaps; cached, so callers must not change them."""
+    return _rendered(request.name, request.uid, request.namespace, request.replicas)
+
+
+# Rendering a template costs more than the rest of a reconcile.
+@lru_cache(maxsize=512)
+def _rendered(name: str, uid: str, namespace: str, replicas: int) -> tuple[dict[str, Any], ...]:
+    documents = render_file(
+        "secondary-scheduler.yaml.j2",
+        request=SchedulerRequest(name, uid, namespace, replicas=replicas),
+        owner=SECONDARY_SCHEDULERS.owner(name, uid),
+        authentication_namespace=AUTHENTICATION_NAMESPACE,
+        port=PORT,
+        names=names,
+    )
+    return tuple(documents)
+
+
+@lru_cache(maxsize=512)
+def _deployment(
+    name: str, uid: str, namespace: str, replicas: int, items: tuple[tuple[str, str], ...]
+) -> tuple[Mapping[str, Any], str]:
+    """Make the Deployment and a hash of its spec; cached, so callers must not change it."""
+    request = SchedulerRequest(name, uid, namespace, replicas=replicas)
+    (bare,) = (obj for obj in _objects(request) if obj["kind"] == "Deployment")
+    template = pod_template(request, SecondaryContent(dict(items)))
+    spec = {**bare["spec"], "template": template}
+    return {**bare, "spec": spec}, digest(canonical_json(spec))

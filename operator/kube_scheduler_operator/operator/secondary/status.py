@@ -31,12 +31,10 @@ from ..status.conditions import (
 from ..status.object_status import Report, condition_events
 from ..status.scheduler_lease import lease_health
 from .assignment import Claim, assign, in_effect
-from .content import SecondaryContent
-from .created_objects import running_hash
+from .content import SecondaryContent, running_hash
 from .desired import DesiredScheduler
 from .history import History, find, write
-from .outcome import ContentOutcome
-from .pods import SchedulerPod
+from .outcome import ContentOutcome, SchedulerPod
 
 REFUSED: Final = "ConfigurationRefused"
 FAILED: Final = "ConfigurationFailed"

@@ -116,13 +116,9 @@ def _short_line(text: str) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
-def aggregate(errors: Iterable[BaseException | str | None]) -> str:
-    """Several errors as one message: None dropped, sorted, one per line.
-
-    Sorted, because errors may be found in another order by the next reconcile, and the message must
-    not change.
-    """
-    return "\n".join(sorted(str(error) for error in errors if error is not None))
+def aggregate(messages: Iterable[str]) -> str:
+    """One line for each message; sorted, because the next reconcile may find another order."""
+    return "\n".join(sorted(messages))
 
 
 def _shortened(message: str) -> str:

@@ -18,7 +18,7 @@ from kube_scheduler_operator.cli.rollout.follow_rollout import (
 )
 from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
-from kube_scheduler_operator.operator.status.generations import merge_generations
+from kube_scheduler_operator.operator.controlplane.status import merge_generations
 
 from ..conftest import Cluster
 

@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.review_flood import flooded
 from kube_scheduler_operator.operator.admission import program, supervisor
-from kube_scheduler_operator.operator.engine.issued_certificate import issue
+from kube_scheduler_operator.operator.engine.webhook_certificates import issue
 from kube_scheduler_operator.operator.secondary.admission_review import essentials
 
 from .webhook_client import HOST, SCHEDULER, STRANGER, Webhook, assigned_to, post, review, webhook
@@ -96,7 +96,7 @@ async def test_it_ends_with_the_configuration(hook: Webhook) -> None:
     await hook.process.stop()
     assert (hook.process.port, hook.process.pid) == (0, 0)
     assert not lives(before)
-    hook.process.serve(hook.issued.certificate, hook.issued.key)
+    hook.process.serve(hook.issued["tls.crt"], hook.issued["tls.key"])
     await hook.serves()
     assert await hook.scheduler_of() == "packed"
 
@@ -139,7 +139,7 @@ async def test_it_ends_when_the_operator_is_killed(tmp_path: Path) -> None:
 
 
 async def test_others_cannot_read_its_key(hook: Webhook, caplog: pytest.LogCaptureFixture) -> None:
-    secret = hook.issued.key.splitlines()[1]
+    secret = hook.issued["tls.key"].splitlines()[1]
     assert await hook.scheduler_of() == "packed"
     for name in ("cmdline", "environ"):
         found = proc(hook.process.pid, name)
@@ -197,13 +197,13 @@ async def test_a_new_certificate_is_served_without_a_gap(hook: Webhook) -> None:
     kept = await hook.connect()
     assert assigned_to(*await kept.ask(post(review()))) == "packed"
     hook.issued = await asyncio.to_thread(issue, HOST, 30)
-    hook.process.serve(hook.issued.certificate, before.key)
+    hook.process.serve(hook.issued["tls.crt"], before["tls.key"])
     await until(lambda: "belong together" in hook.process.problem)
-    assert hook.process.certificate == before.certificate
+    assert hook.process.certificate == before["tls.crt"]
     with pytest.raises(ssl.SSLError):
         await hook.connect()
-    hook.process.serve(hook.issued.certificate, hook.issued.key)
-    await until(lambda: hook.process.certificate == hook.issued.certificate)
+    hook.process.serve(hook.issued["tls.crt"], hook.issued["tls.key"])
+    await until(lambda: hook.process.certificate == hook.issued["tls.crt"])
     assert hook.process.problem == ""
     assert await hook.scheduler_of() == "packed"
     assert assigned_to(*await kept.ask(post(review()))) == "packed"

@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from kube_scheduler_operator.operator.admission.supervisor import WebhookProcess
-from kube_scheduler_operator.operator.engine.issued_certificate import Issued, issue
+from kube_scheduler_operator.operator.engine.webhook_certificates import issue
 from kube_scheduler_operator.operator.secondary.admission_review import essentials
 
 HOST = "webhook.test.svc"
@@ -100,7 +100,7 @@ class Webhook:
     """The process, as the operator has it."""
 
     process: WebhookProcess  # the operator's side
-    issued: Issued  # its certificate
+    issued: dict[str, str]  # its certificate
     results: Counter[str]  # what it reported, counted
     namespaces: dict[str, Mapping[str, str]]  # labels by name
     reads: list[str]  # namespaces that were read
@@ -126,7 +126,7 @@ class Webhook:
 
     async def connect(self, address: str = API_SERVER) -> Client:
         """A connection from an address of this machine."""
-        context = ssl.create_default_context(cadata=self.issued.authority)
+        context = ssl.create_default_context(cadata=self.issued["ca.crt"])
         made = Client(
             *await asyncio.open_connection(
                 "127.0.0.1", self.process.port, local_addr=(address, 0), ssl=context,
@@ -187,7 +187,7 @@ async def webhook(
     process = WebhookProcess(("127.0.0.1", port), str(kubeconfig), ["kube-system"], count)
     issued = await asyncio.to_thread(issue, HOST, 30)
     process.use(essentials(schedulers))
-    process.serve(issued.certificate, issued.key)
+    process.serve(issued["tls.crt"], issued["tls.key"])
     made = Webhook(process, issued, results, namespaces, reads)
     try:
         yield made

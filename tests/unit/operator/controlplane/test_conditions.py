@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -17,17 +17,17 @@ from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.operator.controlplane.conditions import (
     from_findings,
-    revision_conditions,
+    revision_condition,
     rollout_conditions,
 )
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.operator.controlplane.rollout import installer_pods as installers
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
-from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation, Situation
-from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
+from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_step import RolloutStep
 from kube_scheduler_operator.operator.model import operand_pods as operands
-from kube_scheduler_operator.operator.model.node_disks import NodeDisk
+from kube_scheduler_operator.operator.model.operand_pods import NodeDisk
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 from kube_scheduler_operator.operator.status.conditions import Condition
 from kube_scheduler_operator.operator.status.scheduler_lease import control_plane_lease
@@ -57,27 +57,19 @@ def lease(holder: str = "a_uid", seconds: int = 15) -> dict[str, Any]:
     return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds}}
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """The observation and the result of the rollout step."""
-
-    observation: Observation
-    result: RolloutResult
-
-
 def conditions_of(
-    cluster: Cluster,
+    cluster: RolloutStep,
     *,
     desired: Revision | None = None,
     rejected: Revision | None = None,
     **fields: Any,
 ) -> dict[str, Condition]:
-    names_of_nodes = [status.node for status in cluster.result.node_statuses]
+    names_of_nodes = [status.node for status in cluster.node_statuses]
     nodes = {name: {"metadata": {"name": name}} for name in names_of_nodes}
     given = {"now": NOW, "nodes": nodes, "operand_lease": lease(), "lease_seen": NOW, **fields}
-    revised = RevisionResult((), 0, desired, "", rejected, "", ())
-    situation = Situation(builders.snapshot(**given), revised, cluster.observation)
-    found = rollout_conditions(situation, cluster.result)
+    revised = RevisionResult(desired=desired, rejected=rejected)
+    step = replace(cluster, snapshot=builders.snapshot(**given), revised=revised)
+    found = rollout_conditions(step)
     assert len({condition.type for condition in found}) == len(found)
     return {condition.type: condition for condition in found}
 
@@ -88,7 +80,7 @@ def cluster(
     waiting: Mapping[str, str] = MappingProxyType({}),
     failed: Mapping[str, Any] = MappingProxyType({}),
     **observed: Any,
-) -> Cluster:
+) -> RolloutStep:
     """Nodes a, b, c with healthy schedulers; the first one may have a target or a failure."""
     nodes = "abcd"[: len(currents)]
     statuses = [NodeStatus(n, current=c) for n, c in zip(nodes, currents, strict=True)]
@@ -96,7 +88,8 @@ def cluster(
         statuses[0] = NodeStatus("a", current=currents[0], target=target, **failed)
     pods = {s.node: operand(s.node, s.current) for s in statuses if s.current}
     observation = Observation(**{"operands": pods, **observed})
-    return Cluster(observation, RolloutResult(tuple(statuses), waiting=waiting))
+    given, revised = builders.snapshot(), RevisionResult()
+    return RolloutStep(given, revised, observation, tuple(statuses), waiting=waiting)
 
 
 FAILING = {"failed_revision": 2, "failed_count": 1, "failed_reason": "InstallerFailed"}
@@ -121,7 +114,7 @@ FAILING = {"failed_revision": 2, "failed_count": 1, "failed_reason": "InstallerF
         pytest.param(cluster(3, 2), 2, "TFF", id="added: ahead is not behind"),
     ],
 )
-def test_conditions_equal_the_references(shown: Cluster, latest: int, expected: str) -> None:
+def test_conditions_equal_the_references(shown: RolloutStep, latest: int, expected: str) -> None:
     found = conditions_of(shown, desired=revision(latest))
     assert (
         "".join(found[type_].status[0] for type_ in (AVAILABLE, PROGRESSING, DEGRADED)) == expected
@@ -307,7 +300,7 @@ def installed(number: int, profile: str | None = None) -> Revision:
     ],
 )
 def test_a_healthy_cluster_reports_its_revision(
-    shown: Cluster, desired: Revision, available: str, progressing: str, nodes: str
+    shown: RolloutStep, desired: Revision, available: str, progressing: str, nodes: str
 ) -> None:
     found = conditions_of(shown, desired=desired)
     messages = [found[type_].message for type_ in (AVAILABLE, PROGRESSING, names.NODES_DEGRADED)]
@@ -414,7 +407,7 @@ def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
         ),
     ],
 )
-def test_expected_states_are_not_problems(shown: Cluster) -> None:
+def test_expected_states_are_not_problems(shown: RolloutStep) -> None:
     assert conditions_of(shown)[PODS_DEGRADED].status == "False"
 
 
@@ -498,7 +491,7 @@ def test_findings_become_their_condition() -> None:
 
 
 def test_a_note_about_revisions_is_not_degraded() -> None:
-    (condition,) = revision_conditions("", "config-1 was deleted")
+    condition = revision_condition(RevisionResult(note="config-1 was deleted"))
     assert (condition.status, condition.message) == ("False", "config-1 was deleted")
-    (condition,) = revision_conditions("boom", "")
+    condition = revision_condition(RevisionResult(problem="boom"))
     assert (condition.status, condition.message) == ("True", "boom")

@@ -11,7 +11,7 @@ from kube_scheduler_operator.config.effective.control_plane.compose import compo
 from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
 from kube_scheduler_operator.config.language.versions import Version
-from kube_scheduler_operator.operator.controlplane.next_version import next_version_condition
+from kube_scheduler_operator.operator.controlplane.versions import next_version_condition
 from kube_scheduler_operator.operator.status.conditions import Condition
 
 from ....control_plane_inputs import inputs_of

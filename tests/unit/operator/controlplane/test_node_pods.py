@@ -65,7 +65,7 @@ def as_text(pod: Any) -> str:
 
 
 def test_static_pod(golden: Any) -> None:
-    golden("kube-scheduler-pod.json", as_text(static_pod(content_hash="sha256:abc")))
+    golden("kube-scheduler-pod.json", as_text(static_pod()))
 
 
 def test_installer_pod(golden: Any) -> None:
@@ -166,7 +166,7 @@ def test_on_openshift_schedulers_and_guards_run_on_the_cpus_reserved_for_managem
     assert "annotations" not in guard_pod()["metadata"]
 
 
-def test_static_pod_without_content_hash_has_no_annotation() -> None:
+def test_the_static_pod_has_no_annotation_of_its_content() -> None:
     assert list(static_pod()["metadata"]["annotations"]) == [
         "kubectl.kubernetes.io/default-container"
     ]
@@ -264,7 +264,7 @@ def test_no_value_can_change_the_structure_of_a_pod(image: Any, arguments: Any, 
     assert pod["spec"]["containers"][0]["image"] == image
     assert pod["spec"]["containers"][0]["args"][:-2] == arguments
     assert pod["metadata"]["ownerReferences"][0]["uid"] == uid
-    static = render_static_pod(KUBEADM, image, arguments, ("127.0.0.1", 1), content_hash=uid)
+    static = render_static_pod(KUBEADM, image, arguments, ("127.0.0.1", 1))
     assert static["spec"]["containers"][0]["args"] == arguments
     assert static["spec"]["hostNetwork"] is True
 

@@ -76,7 +76,7 @@ def check(
         operator_settings={"cluster": operator_settings(status=status)} if served else None,
         placement_answer=answer,
     )
-    result = RevisionResult((), len(found), good[-1] if good else None, "", None, "", found)
+    result = RevisionResult((), len(found), good[-1] if good else None, history=found)
     chosen = PlacementSettings(**{"mode": "Gate", **settings})
     return check_placements(observed, edited, chosen, lambda: result)
 

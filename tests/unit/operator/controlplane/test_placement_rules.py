@@ -10,7 +10,6 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.operator.controlplane.placement_rules import (
-    image_of,
     rules_hash,
     rules_of,
     with_rules_of,
@@ -85,7 +84,7 @@ def test_with_the_rules_of_another_revision_only_the_rest_is_new() -> None:
     edited = content("HighNodeUtilization", logLevel="Debug", image=NEWER)
     held = with_rules_of(edited, running)
     assert held.hash == content(logLevel="Debug", image=NEWER).hash
-    assert (rules(held), image_of(held), held.inputs) == (rules(running), NEWER, running.inputs)
+    assert (rules(held), held.image, held.inputs) == (rules(running), NEWER, running.inputs)
 
 
 def test_certificates_and_other_parts_are_those_of_the_edited_content() -> None:

@@ -16,13 +16,13 @@ from kube_scheduler_operator.operator.controlplane.adoption.pod_settings import 
     NO_SETTINGS,
     PodSettings,
     apply_settings,
+    merged_settings,
 )
 from kube_scheduler_operator.operator.controlplane.desired import desired_content
 from kube_scheduler_operator.operator.controlplane.node_pods import (
-    SchedulerSurroundings,
+    InstalledScheduler,
     render_static_pod,
 )
-from kube_scheduler_operator.operator.controlplane.requested_settings import merged_settings
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 
 from ....builders import operator_settings
@@ -147,7 +147,7 @@ def test_a_mount_takes_its_volume_with_it() -> None:
 
 def test_the_preflight_sees_variables_and_files() -> None:
     files = [{"path": "/etc/ssl/certs", "type": "Directory"}]
-    shared = SchedulerSurroundings.of(pod(env=[{"name": "GOGC", "value": "80"}], hostFiles=files))
+    shared = InstalledScheduler.of(pod(env=[{"name": "GOGC", "value": "80"}], hostFiles=files))
     assert shared.environment == ({"name": "GOGC", "value": "80"},)
     assert [mount["mountPath"] for mount in shared.mounts] == ["/etc/ssl/certs"]
     assert [volume["hostPath"]["path"] for volume in shared.volumes] == ["/etc/ssl/certs"]

@@ -16,8 +16,8 @@ from kube_scheduler_operator.kube.errors import (
     Unavailable,
 )
 from kube_scheduler_operator.kube.resource import ObjectRef
-from kube_scheduler_operator.operator.engine import assignment_way
-from kube_scheduler_operator.operator.engine.assignment_way import WayPoller
+from kube_scheduler_operator.operator.engine import assignment
+from kube_scheduler_operator.operator.engine.assignment import WayPoller
 from kube_scheduler_operator.operator.model.snapshot import AssignmentWay
 
 POLICY, BINDING = "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
@@ -114,7 +114,7 @@ async def test_an_operator_that_may_not_look_reports_that() -> None:
 async def test_a_process_that_starts_looks_as_soon_as_something_is_assigned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(assignment_way, "FIRST_INTERVAL", 0.01)
+    monkeypatch.setattr(assignment, "FIRST_INTERVAL", 0.01)
     assigned: list[str] = []
     poller, api = WayPoller(lambda: bool(assigned), lambda: None), Api(WEBHOOK)
     running = asyncio.create_task(poller.run(api))  # type: ignore[arg-type] # the API is played
@@ -122,7 +122,7 @@ async def test_a_process_that_starts_looks_as_soon_as_something_is_assigned(
         await asyncio.sleep(0.05)
         assert poller.way is None
         assigned.append("packed")
-        async with asyncio.timeout(assignment_way.INTERVAL - 1):
+        async with asyncio.timeout(assignment.INTERVAL - 1):
             while poller.way is None:  # noqa: ASYNC110 - it depends on another task's progress
                 await asyncio.sleep(0.01)
     finally:

@@ -16,8 +16,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.kube.resource import MUTATING_WEBHOOKS, SECRETS, ObjectRef, Resource
-from kube_scheduler_operator.operator.engine import assignment_webhook as module
-from kube_scheduler_operator.operator.engine.assignment_webhook import AssignmentWebhook
+from kube_scheduler_operator.operator.engine import assignment as module
+from kube_scheduler_operator.operator.engine.assignment import AssignmentWebhook
 from kube_scheduler_operator.operator.engine.webhook_certificates import bundle_of
 
 SECRET = SECRETS.named(names.WEBHOOK, MANAGED.operator_namespace)

@@ -31,7 +31,6 @@ from kube_scheduler_operator.kube.resource import (
     Resource,
 )
 from kube_scheduler_operator.operator.engine.detect_platform import (
-    Decided,
     decide_platform,
     detect,
     read_record,
@@ -348,8 +347,8 @@ async def test_a_record_is_used_after_restarts(api: FakeApi, client: ApiClient) 
     record(api, FOUND_EKS)
     node(api, "a", "v1.35.4", **{LABEL: ""})
     decided = await decide_platform(client, None)
-    assert decided.decision.used == FOUND_EKS
-    assert "looks like platform kubeadm" in decided.decision.disagreement
+    assert decided.used == FOUND_EKS
+    assert "looks like platform kubeadm" in decided.disagreement
     assert (await read_record(client, [MANAGED])).version == "v1.35.4"
 
 
@@ -375,7 +374,7 @@ async def test_a_record_of_openshift_counts_if_a_failure_hides_it(
     record(api, Recognition(OPENSHIFT, reason="so"), OPENSHIFT.target_namespace)
     node(api, "a", "v1.35.4", **{LABEL: ""})
     api.fail(403, path="/infrastructures", times=None, reason="Forbidden")
-    assert (await decide_platform(client, None)).decision.platform == OPENSHIFT
+    assert (await decide_platform(client, None)).platform == OPENSHIFT
 
 
 async def test_without_the_right_to_read_the_record_detection_decides(
@@ -384,7 +383,7 @@ async def test_without_the_right_to_read_the_record_detection_decides(
     record(api, FOUND_EKS)
     node(api, "a", "v1.35.4", **{LABEL: ""})
     api.fail(403, path="/configmaps", times=None, reason="Forbidden")
-    assert (await decide_platform(client, None)).decision.platform == KUBEADM
+    assert (await decide_platform(client, None)).platform == KUBEADM
 
 
 async def test_a_record_that_cannot_be_reached_decides_nothing(
@@ -402,7 +401,7 @@ async def test_a_named_platform_with_static_pods_needs_no_request(
 ) -> None:
     api.fail(403, times=None, reason="Forbidden")
     decided = await decide_platform(client, RKE2)
-    assert (decided.decision.platform, decided.decision.remember) == (RKE2, False)
+    assert (decided.platform, decided.remember) == (RKE2, False)
 
 
 async def test_without_control_plane_nodes_others_have_the_marks(
@@ -434,10 +433,10 @@ def run_operator(monkeypatch: pytest.MonkeyPatch, found: Any, *words: str) -> li
     """`kube-scheduler-operator operator WORDS` with this detection; returns what it runs."""
     started: list[Platform] = []
 
-    async def decided(_: ApiClient, chosen: Platform | None) -> Decided:
+    async def decided(_: ApiClient, chosen: Platform | None) -> Decision:
         if isinstance(found, Exception):
             raise found
-        assert isinstance(found, Decided)
+        assert isinstance(found, Decision)
         return found
 
     def run(options: Any) -> int:
@@ -460,7 +459,7 @@ def test_operator_runs_for_the_detected_platform_and_logs_the_reason(
     caplog.set_level(logging.INFO, logger=operator.__name__)
     words = ("--kubeconfig", str(cluster.kubeconfig))
     used = Recognition(RKE2, reason="so it is")
-    found = Decided(Decision(used), unanswered=("one question was refused",))
+    found = Decision(used, unanswered=("one question was refused",))
     assert run_operator(monkeypatch, found, *words) == [RKE2]
     (record,) = [each for each in caplog.records if each.name == operator.__name__]
     assert record.klog_kv == {  # type: ignore[attr-defined]
@@ -481,7 +480,7 @@ def test_operator_names_the_provider_and_a_disagreement_in_its_log(
 ) -> None:
     caplog.set_level(logging.INFO, logger=operator.__name__)
     words = ("--kubeconfig", str(cluster.kubeconfig), "--platform", "managed")
-    found = Decided(decide(None, FOUND_KUBEADM, remembered(FOUND_EKS)))
+    found = decide(None, FOUND_KUBEADM, remembered(FOUND_EKS))
     assert run_operator(monkeypatch, found, *words) == [MANAGED]
     first, second = [each for each in caplog.records if each.name == operator.__name__]
     assert first.klog_kv["provider"] == "EKS"  # type: ignore[attr-defined]

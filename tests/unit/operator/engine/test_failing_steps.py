@@ -9,7 +9,7 @@ import pytest
 from kube_scheduler_operator.base import defects
 from kube_scheduler_operator.base.bounded_cache import Recent
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SECONDARY_SCHEDULERS
-from kube_scheduler_operator.operator.controlplane import observed_facts
+from kube_scheduler_operator.operator.controlplane import desired
 from kube_scheduler_operator.operator.engine import reconcile as module
 from kube_scheduler_operator.operator.engine.containment import FAILURES, Containment
 
@@ -148,7 +148,7 @@ def test_a_defect_in_facts_of_the_control_plane_stops_no_secondary_scheduler(
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("x")
 
-    monkeypatch.setattr(observed_facts, "has_serving_certificate", broken)
+    monkeypatch.setattr(desired, "has_serving_certificate", broken)
     cluster.secondary("second")
     cluster.settle()
     assert condition(cluster, "TargetConfigControllerDegraded")["status"] == "True"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube_scheduler_operator.operator.engine.portions import KEPT, Portions
+from kube_scheduler_operator.operator.engine.polling import KEPT, Portions
 
 
 def test_a_value_stays_until_the_list_was_read_without_it() -> None:

@@ -17,7 +17,7 @@ from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES
 from kube_scheduler_operator.operator.engine import process
-from kube_scheduler_operator.operator.engine.assignment_way import STARTING
+from kube_scheduler_operator.operator.engine.assignment import STARTING
 from kube_scheduler_operator.operator.engine.followed_version import FollowedVersion
 from kube_scheduler_operator.operator.engine.process import (
     FAILING_SECONDS,

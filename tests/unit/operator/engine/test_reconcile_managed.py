@@ -567,7 +567,7 @@ def test_a_provider_that_cannot_be_seen_is_reported_with_the_reason() -> None:
         Recognition(MANAGED, reason="--platform names it"),
         remember=True,
         open=True,
-        unanswered="nodes is forbidden",
+        unanswered=("nodes is forbidden",),
     )
     found = conditions(settled(start(decision=hidden)))
     message = next(one["message"] for one in found if one["type"] == names.PLATFORM_CHANGED)

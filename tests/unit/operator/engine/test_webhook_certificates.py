@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from kube_scheduler_operator.base import x509
-from kube_scheduler_operator.operator.engine import issued_certificate
 from kube_scheduler_operator.operator.engine import webhook_certificates as module
-from kube_scheduler_operator.operator.engine.issued_certificate import Issued, issue
 from kube_scheduler_operator.operator.engine.webhook_certificates import (
     DAYS,
     RENEW_BEFORE,
@@ -21,6 +19,7 @@ from kube_scheduler_operator.operator.engine.webhook_certificates import (
     bundle_of,
     data_of,
     encoded,
+    issue,
     next_step,
     with_bundle,
 )
@@ -41,12 +40,12 @@ class Cluster:
         self.made = 0
         self.steps: list[str] = []
 
-    def issue(self) -> Issued:
+    def issue(self) -> dict[str, str]:
         """A certificate that is valid from now on; their number distinguishes them."""
         self.made += 1
         expiry = self.now + timedelta(days=DAYS)
         text = f"-----BEGIN CERTIFICATE-----\n{self.made} {expiry:%Y-%m-%d}\n{module._END}\n"
-        return Issued(f"CA {text}", text, f"key {self.made}")
+        return {"ca.crt": f"CA {text}", "tls.crt": text, "tls.key": f"key {self.made}"}
 
     def step(self) -> bool:
         found = next_step(
@@ -182,8 +181,8 @@ def test_a_configuration_without_a_bundle_trusts_nothing(webhooks: object) -> No
 
 def test_a_certificate_is_verified_by_its_authority_for_its_host_only(tmp_path: Path) -> None:
     made = issue(HOST, DAYS)
-    (tmp_path / "ca.crt").write_text(made.authority)
-    (tmp_path / "tls.crt").write_text(made.certificate)
+    (tmp_path / "ca.crt").write_text(made["ca.crt"])
+    (tmp_path / "tls.crt").write_text(made["tls.crt"])
 
     def verified(host: str) -> bool:
         command = ["openssl", "verify", "-purpose", "sslserver", "-verify_hostname", host,
@@ -192,7 +191,7 @@ def test_a_certificate_is_verified_by_its_authority_for_its_host_only(tmp_path: 
 
     assert verified(HOST)
     assert not verified("another.svc")
-    expiry = x509.expires(made.certificate.encode())
+    expiry = x509.expires(made["tls.crt"].encode())
     assert expiry is not None
     assert abs(expiry - datetime.now(UTC) - timedelta(days=DAYS)) < timedelta(hours=1)
 
@@ -204,6 +203,6 @@ def test_without_openssl_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_error_of_openssl_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(issued_certificate, "_NEW_KEY", ("-newkey", "nothing"))
+    monkeypatch.setattr(module, "_NEW_KEY", ("-newkey", "nothing"))
     with pytest.raises(CertificateError, match="openssl cannot create a certificate: "):
         issue(HOST, 1)

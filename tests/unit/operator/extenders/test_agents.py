@@ -22,7 +22,7 @@ from kube_scheduler_operator.kube.resource import (
     PODS,
     SCHEDULER_EXTENDERS,
 )
-from kube_scheduler_operator.operator.controlplane.observed_facts import facts_of, objects_of
+from kube_scheduler_operator.operator.controlplane.desired import facts_of, objects_of
 from kube_scheduler_operator.operator.controlplane.revision.history import configurations_in_use
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.extenders import agents as extender_agents

@@ -10,8 +10,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import DEPLOYMENTS
 from kube_scheduler_operator.operator.secondary import reconcile as module
-from kube_scheduler_operator.operator.secondary.plan import plan
-from kube_scheduler_operator.operator.secondary.reconcile import control_plane_names
+from kube_scheduler_operator.operator.secondary.reconcile import control_plane_names, plan
 
 from .world import NAMESPACE, World
 

@@ -19,7 +19,7 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
     Resource,
 )
-from kube_scheduler_operator.operator.controlplane.observed_facts import facts_of, objects_of
+from kube_scheduler_operator.operator.controlplane.desired import facts_of, objects_of
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
 from kube_scheduler_operator.operator.model.plan import Create, Plan
 from kube_scheduler_operator.operator.model.snapshot import (
@@ -28,7 +28,7 @@ from kube_scheduler_operator.operator.model.snapshot import (
     Secondaries,
     Snapshot,
 )
-from kube_scheduler_operator.operator.secondary.created_objects import running_hash
+from kube_scheduler_operator.operator.secondary.content import running_hash
 from kube_scheduler_operator.operator.secondary.reconcile import (
     SecondarySchedulers,
     secondary_schedulers,

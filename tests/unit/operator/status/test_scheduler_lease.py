@@ -11,8 +11,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.operator.controlplane.conditions import rollout_conditions
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
-from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation, Situation
-from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
+from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_step import RolloutStep
 from kube_scheduler_operator.operator.status.conditions import Condition
 
 from ....builders import by_name, snapshot
@@ -36,8 +36,7 @@ def seen_holder(
         lease_seen=NOW - timedelta(seconds=age),
         node_left=NOW - timedelta(seconds=left_ago) if left_ago is not None else None,
     )
-    revised = RevisionResult((), 0, None, "", None, "", ())
-    found = rollout_conditions(Situation(observed, revised, Observation()), RolloutResult())
+    found = rollout_conditions(RolloutStep(observed, RevisionResult(), Observation()))
     return {one.type: one for one in found}[names.UNKNOWN_LEASE_HOLDER]
 
 

@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from ....base import names
 from ....base.environment import holds_credentials
 from ....base.findings import Finding
-from ....base.json_text import parse_json
 from ....base.objects import mapping
 from ....base.platform import Platform
 from ....config.effective.control_plane.observe import kept_flags
@@ -25,9 +23,10 @@ from ....config.language.command_line import CONFIG_PATH
 from ....config.language.flags import VOID_WITH_CONFIG
 from ....config.language.schema import DEFAULT_SCHEDULER
 from ....config.language.validation.configuration import Target
-from ....config.migrate.changes import Change, ConversionError
+from ....config.migrate.changes import Change, ConversionError, ConversionLog
 from ....config.migrate.convert import convert, source_of
 from ....config.migrate.old_schema import V1
+from ....config.migrate.scheduler_objects import control_plane_objects
 from ....node.config_reader.program import credentials
 from ....node.config_reader.report import ConfigReport
 from ...model import operand_pods
@@ -42,6 +41,7 @@ HIDDEN: Final = "(not shown)"
 """Replaces a value that may be a credential."""
 
 _OBSERVED: Final = "spec.observedConfig"
+_OBJECTS: Final = ("profiles", "extenders")
 _FOREIGN: Final = "is on the Pod in the API only; put it into the manifest to keep it"
 
 
@@ -88,24 +88,18 @@ class AdoptionPreview:
         """Whether the operator adopts the schedulers, and loses nothing."""
         return self.content is not None and not self.unseen
 
-    def part(self, name: str, key: str) -> Mapping[str, Any]:
-        if self.content is None:
-            return {}
-        return mapping(parse_json(self.content.parts[name][key]))
-
     @property
     def configuration(self) -> Mapping[str, Any]:
         """The configuration of the first revision without credentials, to be shown."""
-        return mapping(_without_credentials(self.part(names.CONFIG, names.CONFIG_KEY)))
+        return mapping(_without_credentials(self.content.config)) if self.content else {}
 
     @property
     def arguments(self) -> list[str]:
         """The flags of the first revision without credentials, to be shown."""
-        pod = self.part(names.POD, names.POD_KEY)
-        containers = mapping(pod.get("spec")).get("containers") or [{}]
+        words = self.content.operand.get("args") if self.content else None
         return [
             f"{flag}={HIDDEN}" if holds_credentials(flag, value) else f"{flag}={value}"
-            for flag, _, value in (word.partition("=") for word in containers[0].get("args") or ())
+            for flag, _, value in (word.partition("=") for word in words or ())
         ]
 
 
@@ -280,3 +274,47 @@ def value_text(value: Any) -> str:
 def _inner(value: Any) -> str:
     text = value_text(value)
     return f"({text})" if isinstance(value, Mapping | list) else text
+
+
+# --- the adopted profiles and extenders as objects, which then have the same effect -------------
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedObjects:
+    objects: tuple[dict[str, Any], ...]  # for `kubectl apply`
+    changes: tuple[Change, ...]  # what differs from the adopted configuration
+    remaining: tuple[str, ...]  # adopted fields that no object has; they stay in effect as they are
+
+
+def adopted_objects(adopted: Mapping[str, Any], effective: Mapping[str, Any]) -> AdoptedObjects:
+    """The objects for an adopted configuration.
+
+    `effective` is the configuration that the adopted fields result in, with spec.profile of the
+    Scheduler.
+    """
+    profiles = adopted.get("profiles")
+    listed = [mapping(profile) for profile in profiles] if isinstance(profiles, list) else []
+    served = {str(profile.get("schedulerName") or DEFAULT_SCHEDULER) for profile in listed}
+    config: dict[str, Any] = {
+        "profiles": [
+            profile
+            for profile in effective.get("profiles") or ()
+            if str(profile.get("schedulerName") or DEFAULT_SCHEDULER) in served
+        ],
+        "extenders": adopted.get("extenders") or [],
+    }
+    log = ConversionLog()
+    objects = control_plane_objects(config, set(), log)
+    named = {
+        str(profile.get("schedulerName") or DEFAULT_SCHEDULER) for profile in config["profiles"]
+    }
+    if served and DEFAULT_SCHEDULER not in named:
+        why = (
+            f"beside SchedulerProfiles, the control plane's scheduler always serves it; if another "
+            f"scheduler serves {DEFAULT_SCHEDULER}, keep the profiles adopted instead"
+        )
+        log.differs(("profiles",), f"profile {DEFAULT_SCHEDULER} added", why)
+    if not served:  # control_plane_objects has a profile for a file without any
+        objects = [profile for profile in objects if profile["kind"] != "SchedulerProfile"]
+    remaining = tuple(sorted(key for key in adopted if key not in _OBJECTS))
+    return AdoptedObjects(tuple(objects), log.changes(), remaining)

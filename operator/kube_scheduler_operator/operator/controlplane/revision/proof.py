@@ -6,7 +6,7 @@ set them, by mistake as well. A number counts
 * if KubeScheduler's status has it: the operator's own record;
 * if ConfigMaps have it, up to the number after that record, or with every copy and the hash of
   their content;
-* if a program on a node has verified the revision's directory (operator/model/node_disks.py).
+* if a program on a node has verified the revision's directory (operator/model/operand_pods.py).
 
 A number that would be a large jump is reported and does not count.
 """
@@ -20,7 +20,7 @@ from typing import Final
 from ....base.objects import Object
 from ....base.revision_number import LARGEST, LARGEST_JUMP, revision_number
 from ...model import operand_pods
-from ...model.node_disks import Disks
+from ...model.operand_pods import Disks
 from ...model.snapshot import Snapshot
 from .history import Revision, read, status_name
 

@@ -18,32 +18,24 @@ from ....base.objects import Object, annotation, label
 from ....base.revision_number import LARGEST, revision_number
 from ....base.times import rfc3339
 from ....kube.resource import CONFIG_MAPS
-from ...model.node_disks import Disks
+from ...model.operand_pods import Disks
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
 from .content import RevisionContent
-from .history import Revision, last_good
+from .history import Revision, last_good, make_copies, mark_ready, record_outcome, status_object
 from .proof import KnownNumbers, known_numbers, unseen_nodes
-from .write import make_copies, mark_ready, record_outcome, status_object
 
 _NOTHING: Object = {"metadata": {}}
-_NO_DISKS: Disks = MappingProxyType({})
-
-_FAILED_BEFORE = (
-    "this content failed after it was installed and is not retried until an input changes; the "
-    "last good content is in use"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionResult:
-    actions: tuple[Action, ...]  # the next writes
-    latest: int  # the new `status.latestAvailableRevision`
-    desired: Revision | None  # what every node should run; None: none may be installed now
-    blocked: str  # why the desired content is not rolled out; empty if it is
-    rejected: Revision | None  # the latest revision, if it is bad and still desired
-    note: str  # information that is not a failure
-    history: tuple[Revision, ...]  # all revisions that count, oldest first
+    actions: tuple[Action, ...] = ()  # the next writes
+    latest: int = 0  # the new `status.latestAvailableRevision`
+    desired: Revision | None = None  # what every node should run; None: none may be installed now
+    rejected: Revision | None = None  # the latest revision, if it is bad and still desired
+    note: str = ""  # information that is not a failure
+    history: tuple[Revision, ...] = ()  # all revisions that count, oldest first
     problem: str = ""  # numbers that do not count, and what to do about them; empty without any
     known: int = 0  # the highest number that the API knows
     requeue_after: float | None = None  # seconds until a wait ends
@@ -157,17 +149,13 @@ class _Situation:
         return None
 
     def result(
-        self,
-        actions: tuple[Action, ...] = (),
-        blocked: str = "",
-        rejected: Revision | None = None,
+        self, actions: tuple[Action, ...] = (), rejected: Revision | None = None
     ) -> RevisionResult:
         """A result; nodes run the installable revision."""
         return RevisionResult(
             actions,
             self.latest,
             self.installable,
-            blocked,
             rejected,
             _missing_copies(self.ready[:-1]),
             self.history,
@@ -180,7 +168,7 @@ def revise(
     snapshot: Snapshot,
     content: RevisionContent | None,
     swapping: Container[int] = (),
-    disks: Disks = _NO_DISKS,
+    disks: Disks = MappingProxyType({}),
 ) -> RevisionResult:
     """One step towards a complete revision with `content`; None if a finding blocks it.
 
@@ -193,14 +181,10 @@ def revise(
     situation = _Situation(snapshot, content, disks, numbers, ready, running)
     unseen = unseen_nodes(snapshot, disks, max(situation.used, numbers.in_api))
     if unseen:
-        # A number must not be used a second time, with other content.
-        listed = ", ".join(sorted(unseen))
-        blocked = (
-            f"looking at the disk of {listed}: a revision that the API does not know runs there"
-        )
-        return replace(situation.result(blocked=blocked), requeue_after=min(unseen.values()))
+        # A number must not be used a second time, with other content: guards look at these disks.
+        return replace(situation.result(), requeue_after=min(unseen.values()))
     if situation.used >= LARGEST:
-        return situation.result(blocked="no revision number is left")
+        return situation.result()  # no number is left, which `problem` reports
     newest = situation.newest
     if newest is None or not situation.whole:
         return _restore(situation)
@@ -233,7 +217,7 @@ def _return_to_good(situation: _Situation, newest: Revision) -> RevisionResult |
         f"revision {good.number}"
     )
     writes = _cut(situation, good.content, reason, frozenset((fallen.hash, newest.hash)))
-    return situation.result(writes, blocked=_FAILED_BEFORE, rejected=fallen)
+    return situation.result(writes, rejected=fallen)
 
 
 def _follow(situation: _Situation, newest: Revision, swapping: Container[int]) -> RevisionResult:
@@ -246,16 +230,16 @@ def _follow(situation: _Situation, newest: Revision, swapping: Container[int]) -
         reason = f"content of withdrawn revision {newest.number} requested again"
         return situation.result(_cut(situation, content, reason))
     if newest.hash == content.hash:
-        blocked = f"revision {newest.number} is {newest.outcome}" if bad else ""
-        return situation.result(tidy, blocked=blocked, rejected=bad)
+        return situation.result(tidy, rejected=bad)
     if content.hash in newest.quarantined:
+        # It failed after it was installed, and is not retried until an input changes.
         failures = [
             revision
             for revision in situation.history
             if revision.bad and revision.hash == content.hash
         ]
         rejected = failures[-1] if failures else None
-        return situation.result(tidy, blocked=_FAILED_BEFORE, rejected=rejected)
+        return situation.result(tidy, rejected=rejected)
     installable = situation.installable
     if installable is not None and installable.hash == content.hash:
         # The later revisions were refused or rolled back, and the edit was reverted: no scheduler

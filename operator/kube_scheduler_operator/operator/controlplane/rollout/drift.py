@@ -5,7 +5,7 @@ installer restores the revision, and keeps the manifest that it finds for the re
 operator. Or a file of the revision was edited, or their kubeconfig changed, which a scheduler reads
 only when it starts. Upgrades by kubeadm are not drift (kubeadm_upgrades.py).
 
-The content on its disk shows what a node runs (disk_reports.py). The label of a mirror pod is only
+The content on its disk shows what a node runs (observe.py). The label of a mirror pod is only
 a reason to look: an installer of the same revision does, and restarts nothing if nothing changed.
 """
 
@@ -16,27 +16,24 @@ from datetime import datetime
 
 from ....base import names
 from ....base.times import seconds_left, timestamp
+from ...model.operand_pods import NodeDisk, OperandPod
 from ...model.snapshot import Snapshot
-from .deviations import hand_edits, has_drifted, keeps_hand_edits
-from .guards import changed_kubeconfig
-from .observe import Situation
-from .rollout_result import RolloutResult
+from .node_statuses import NodeStatus
+from .rollout_step import RolloutStep
 
 
-def find_drift(
-    situation: Situation, result: RolloutResult
-) -> tuple[RolloutResult, Mapping[str, str]]:
+def find_drift(step: RolloutStep) -> tuple[RolloutStep, Mapping[str, str]]:
     """Node -> why its revision is installed again; drift is tolerated for a moment.
 
     Mirror pods lag behind what a node runs.
     """
-    snapshot, observation = situation.snapshot, situation.observation
+    snapshot, observation = step.snapshot, step.observation
     drifted = {}
-    for status in result.node_statuses:
+    for status in step.node_statuses:
         pod, disk = observation.operands.get(status.node), observation.disks.get(status.node)
-        if status.node in observation.not_ready or status.target or not status.current:
+        if not step.is_ready(status.node) or status.target or not status.current:
             continue
-        if result.is_kubeadms(status.node):
+        if step.is_kubeadms(status.node):
             continue
         edits = hand_edits(status, disk)
         if edits and disk is not None and not keeps_hand_edits(snapshot, status, disk):
@@ -57,10 +54,10 @@ def find_drift(
             continue
         left = seconds_left(snapshot.now, since, snapshot.settings.rollout.drift_tolerance)
         if left:
-            result = result.with_requeue(left)
+            step = step.with_requeue(left)
         else:
             drifted[status.node] = f"does not run revision {status.current}: putting it back"
-    return result, drifted
+    return step, drifted
 
 
 def _missing_since(snapshot: Snapshot) -> datetime | None:
@@ -69,3 +66,49 @@ def _missing_since(snapshot: Snapshot) -> datetime | None:
         if condition["type"] == names.STATIC_PODS_DEGRADED and condition["status"] == "True":
             return timestamp(condition.get("lastTransitionTime"))
     return None
+
+
+# --- how a node differs from its revision ------------------------------------------------------
+
+
+def has_drifted(status: NodeStatus, pod: OperandPod, disk: NodeDisk | None) -> bool:
+    """Whether a node seems to run something else, and its disk has not disproved it since.
+
+    The mirror pod of a failed attempt may lag behind.
+    """
+    return _is_labelled_otherwise(status, pod) and not _disproves(disk, status, pod)
+
+
+def has_edited_label(status: NodeStatus, pod: OperandPod, disk: NodeDisk | None) -> bool:
+    """Whether the label of a mirror pod was edited in the API: the node's disk contradicts it."""
+    return _is_labelled_otherwise(status, pod) and _disproves(disk, status, pod)
+
+
+def hand_edits(status: NodeStatus, disk: NodeDisk | None) -> tuple[str, ...]:
+    return disk.edits if status.current and disk is not None else ()
+
+
+def keeps_hand_edits(snapshot: Snapshot, status: NodeStatus, disk: NodeDisk) -> bool:
+    """Whether hand edits of a node stay until the next revision."""
+    numbers = {status.current, disk.revision, disk.labelled}
+    return snapshot.platform.keeps_hand_edits and len(numbers) == 1
+
+
+def changed_kubeconfig(disk: NodeDisk | None, pod: OperandPod) -> bool:
+    """Whether the node's kubeconfig changed, and no installer has restarted `pod` since."""
+    return disk is not None and disk.reported and disk.kubeconfig not in ("", pod.kubeconfig)
+
+
+def _is_labelled_otherwise(status: NodeStatus, pod: OperandPod) -> bool:
+    if not status.current:
+        return False
+    return pod.revision not in (status.current, status.failed_revision or status.current)
+
+
+def _disproves(disk: NodeDisk | None, status: NodeStatus, pod: OperandPod) -> bool:
+    return (
+        disk is not None
+        and disk.is_current(pod)
+        and disk.revision == status.current
+        and not disk.edits
+    )

@@ -18,32 +18,25 @@ from ....base.objects import Object, annotation, is_being_deleted
 from ....base.platform import Platform
 from ....base.templates import canonical_json
 from ....kube.resource import DISRUPTION_BUDGETS, PODS
-from ...model.apply import apply, deletions
-from ...model.node_disks import NodeDisk
-from ...model.operand_pods import OperandPod
+from ...model.apply import annotated, apply, deletions
+from ...model.operand_pods import NodeDisk
 from ...model.plan import Action, Create, Delete, Replace
 from ...model.snapshot import Snapshot
 from ..node_pods import guard_pod_name, render_guard_pod
 from ..target_config_maps import guard_disruption_budget
-from .deviations import keeps_hand_edits
-from .disk_reports import guard_report
-from .observe import Situation
-from .rollout_result import RolloutResult
+from .drift import keeps_hand_edits
+from .observe import guard_report
+from .rollout_step import RolloutStep
 
 
-def plan_guards(situation: Situation, result: RolloutResult) -> tuple[Action, ...]:
+def plan_guards(step: RolloutStep) -> tuple[Action, ...]:
     """Correct the guard pods and their budget.
 
     A node whose mirror pod shows a revision number above all that the API knows gets a new guard,
     which looks at its disk.
     """
-    snapshot = situation.snapshot
-    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(situation, result))
-
-
-def changed_kubeconfig(disk: NodeDisk | None, pod: OperandPod) -> bool:
-    """Whether the node's kubeconfig changed, and no installer has restarted `pod` since."""
-    return disk is not None and disk.reported and disk.kubeconfig not in ("", pod.kubeconfig)
+    snapshot = step.snapshot
+    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(step))
 
 
 def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
@@ -62,15 +55,14 @@ def _obsolete(snapshot: Snapshot) -> tuple[Action, ...]:
     return deletions(PODS, {name: pod for name, pod in pods if name not in desired})
 
 
-def _pods(situation: Situation, result: RolloutResult) -> list[Action]:
-    snapshot, observation = situation.snapshot, situation.observation
-    statuses = {status.node: status for status in result.node_statuses}
-    moving = {status.node for status in result.node_statuses if status.target}
+def _pods(step: RolloutStep) -> list[Action]:
+    snapshot, observation = step.snapshot, step.observation
+    statuses = {status.node: status for status in step.node_statuses}
     actions: list[Action] = []
     for name, node in sorted(snapshot.nodes.items()):
         pod = observation.operands.get(name)
         is_cordoned = bool((node.get("spec") or {}).get("unschedulable"))
-        if name in observation.not_ready or name in moving or is_cordoned:
+        if not step.is_ready(name) or name in step.moving or is_cordoned:
             continue
         status = statuses.get(name)
         if pod is None or not pod.probe or not (pod.ours or (status and status.current)):
@@ -83,7 +75,7 @@ def _pods(situation: Situation, result: RolloutResult) -> list[Action]:
             json.dumps(pod.probe),
             pod.kubeconfig,
             str((snapshot.kubescheduler or {})["metadata"]["uid"]),
-            str(pod.revision) if pod.revision > situation.revised.known else "",
+            str(pod.revision) if pod.revision > step.revised.known else "",
         )
         current = snapshot.guard_pods.get(desired["metadata"]["name"])
         if current is None:
@@ -93,18 +85,13 @@ def _pods(situation: Situation, result: RolloutResult) -> list[Action]:
         ):
             actions.append(Delete(PODS, current))
         elif status is not None and disk is not None and not is_being_deleted(current):
-            stays = status.node in result.holds or keeps_hand_edits(snapshot, status, disk)
+            stays = status.node in step.holds or keeps_hand_edits(snapshot, status, disk)
             known_edit = disk.edit if stays else ""
             if annotation(current, names.KNOWN_EDIT_ANNOTATION) != known_edit:
-                actions.append(Replace(PODS, _with_known_edit(current, known_edit)))
+                # It must not report again a hand edit that stays.
+                noted = annotated(current, {names.KNOWN_EDIT_ANNOTATION: known_edit})
+                actions.append(Replace(PODS, noted))
     return actions
-
-
-def _with_known_edit(pod: Object, edit: str) -> dict[str, Any]:
-    """The guard pod, so that it does not report again a hand edit that stays."""
-    metadata = pod["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), names.KNOWN_EDIT_ANNOTATION: edit}
-    return {**pod, "metadata": {**metadata, "annotations": annotations}}
 
 
 # Every reconcile renders the same pods again.
@@ -123,9 +110,7 @@ def _desired_pod(
     )
     # The API adds defaults to a pod, so an annotation records what was requested.
     digest = sha256(f"{canonical_json(desired)}{hint}".encode()).hexdigest()[:16]
-    metadata = desired["metadata"]
-    annotations = {**metadata.get("annotations", {}), names.CONTENT_HASH_ANNOTATION: digest}
-    return {**desired, "metadata": {**metadata, "annotations": annotations}}
+    return annotated(desired, {names.CONTENT_HASH_ANNOTATION: digest})
 
 
 def _same(current: Object, desired: Object) -> bool:

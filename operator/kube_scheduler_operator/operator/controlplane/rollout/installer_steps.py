@@ -7,100 +7,86 @@ from typing import Final
 from ....base import names
 from ....base.json_text import parse_json
 from ....kube.resource import PODS
+from ...model.apply import annotated
 from ...model.plan import Create, Delete, Event, Replace
-from ...model.snapshot import Snapshot
 from ..node_pods import (
     Attempt,
     InstalledScheduler,
     InstallerSettings,
-    SchedulerSurroundings,
     installer_pod_name,
     render_installer_pod,
 )
 from ..revision.history import Revision
 from .installer_pods import Installer, Stage
 from .node_statuses import NodeStatus
-from .observe import Situation
 from .outcome import attempt_failed, refused
 from .prune import protected
-from .rollout_result import RolloutResult
+from .rollout_step import RolloutStep
 
 USUAL_START: Final = 15.0
 """Seconds within which a Pod starts whose image and files are on the node."""
 
 
-def prepare(
-    situation: Situation, result: RolloutResult, status: NodeStatus, desired: Revision
-) -> RolloutResult:
+def prepare(step: RolloutStep, status: NodeStatus, desired: Revision) -> RolloutStep:
     """Check and stage the desired revision on a node that is not next yet."""
-    number = desired.number
-    installer = situation.installer(status, number)
+    installer = step.installer(status, desired.number)
     if (
         installer is not None
         and installer.stage is Stage.DONE
-        and (status.current == number or installer.overtaken)
+        and (status.current == desired.number or installer.overtaken)
     ):
-        return forget_attempts(situation, result, status, number)
-    return proceed(situation, result, status, desired)
+        return forget_attempts(step, status, desired.number)
+    return proceed(step, status, desired)
 
 
-def proceed(
-    situation: Situation, result: RolloutResult, status: NodeStatus, revision: Revision
-) -> RolloutResult:
+def proceed(step: RolloutStep, status: NodeStatus, revision: Revision) -> RolloutStep:
     """Bring a node closer to a revision; its scheduler is replaced only on the target node."""
-    snapshot, installer = situation.snapshot, situation.installer(status, revision.number)
+    installer = step.installer(status, revision.number)
     if installer is None:
-        return start(situation, result, status, revision)
+        return start(step, status, revision)
     if installer.stage is Stage.REFUSED:
-        return refused(snapshot, result, status, installer, revision)
+        return refused(step, status, installer, revision)
     if installer.stage is Stage.LOST:
-        return attempt_failed(snapshot, result, status, revision.number, installer.message)
+        return attempt_failed(step, status, revision.number, installer.message)
     if status.target == revision.number and not installer.permitted:
-        result = permit(result, installer)
-    return wait(snapshot, result, status, installer)
+        step = permit(step, installer)
+    return wait(step, status, installer)
 
 
 def start(
-    situation: Situation,
-    result: RolloutResult,
-    status: NodeStatus,
-    revision: Revision,
-    *,
-    after_status: bool = False,
-) -> RolloutResult:
+    step: RolloutStep, status: NodeStatus, revision: Revision, *, after_status: bool = False
+) -> RolloutStep:
     """Create the installer pod of the next attempt, or wait for what prevents it.
 
     The pod may swap at once if `revision` is the node's target. With `after_status`, it is created
     only after the status is written.
     """
-    snapshot, observation = situation.snapshot, situation.observation
-    node, number = status.node, revision.number
+    snapshot, node, number = step.snapshot, status.node, revision.number
     attempt = status.attempts(number)
     name = installer_pod_name(node, number, attempt)
     failed_at = status.failed_at if attempt else None
-    if failed_at and (backing_off := result.backing_off(snapshot, node, attempt, failed_at)):
+    if failed_at and (backing_off := step.backing_off(node, attempt, failed_at)):
         return backing_off
-    swapping = [pod.name for pod in observation.installers if pod.node == node and pod.may_swap]
+    installers = step.observation.installers
+    swapping = [pod.name for pod in installers if pod.node == node and pod.may_swap]
     if swapping or name in snapshot.installer_pods:
-        return result.with_waiting(node, f"{(*swapping, name)[0]} is being stopped")
-    if node in observation.not_ready:
-        return result.with_waiting(node, "the node is not Ready")
+        return step.with_waiting(node, f"{(*swapping, name)[0]} is being stopped")
+    if not step.is_ready(node):
+        return step.with_waiting(node, "the node is not Ready")
     if not revision.complete:
         missing = ", ".join(revision.missing)
-        return result.with_waiting(node, f"ConfigMaps of revision {number} are missing: {missing}")
+        return step.with_waiting(node, f"ConfigMaps of revision {number} are missing: {missing}")
     try:
         pod = parse_json((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
-        container = pod["spec"]["containers"][0]
-        image, arguments = container["image"], container["args"]
-        surroundings = SchedulerSurroundings.of(pod)
+        scheduler = InstalledScheduler.of(pod, revision.hash)
     except (ValueError, KeyError, IndexError, TypeError):
         edited = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
-        return result.with_waiting(node, edited)
+        return step.with_waiting(node, edited)
     rollout = snapshot.settings.rollout
     rendered = render_installer_pod(
         snapshot.platform,
         Attempt(node, number, attempt),
-        InstalledScheduler(image, arguments, revision.hash, surroundings),
+        scheduler,
         operator_image=snapshot.settings.operator_image,
         owner_uid=str(revision.status["metadata"]["uid"]),
         settings=InstallerSettings(
@@ -108,42 +94,34 @@ def start(
             rollout.settling_time,
             permitted=status.target == number,
             follow_kubeadm=not snapshot.settings.operand_image,
-            keep=tuple(sorted(protected(situation, result))),
+            keep=tuple(sorted(protected(step))),
         ),
     )
     event = Event("InstallerPodCreated", f'installing revision {number} on "{node}"')
     create = Create(PODS, rendered, events=(event,))
-    result = result.with_waiting(node, "the installer pod is starting")
-    return result.with_actions(create, after_status=after_status)
+    step = step.with_waiting(node, "the installer pod is starting")
+    return step.with_actions(create, after_status=after_status)
 
 
-def permit(
-    result: RolloutResult, installer: Installer, *, after_status: bool = False
-) -> RolloutResult:
-    metadata = installer.pod["metadata"]
-    annotations = {
-        **(metadata.get("annotations") or {}),
-        names.PERMISSION_ANNOTATION: names.PERMISSION_GRANTED,
-    }
-    pod = {**installer.pod, "metadata": {**metadata, "annotations": annotations}}
-    result = result.with_waiting(installer.node, "the installer pod gets permission to roll out")
-    return result.with_actions(Replace(PODS, pod), after_status=after_status)
+def permit(step: RolloutStep, installer: Installer, *, after_status: bool = False) -> RolloutStep:
+    pod = annotated(installer.pod, {names.PERMISSION_ANNOTATION: names.PERMISSION_GRANTED})
+    step = step.with_waiting(installer.node, "the installer pod gets permission to roll out")
+    return step.with_actions(Replace(PODS, pod), after_status=after_status)
 
 
-def wait(
-    snapshot: Snapshot, result: RolloutResult, status: NodeStatus, installer: Installer
-) -> RolloutResult:
+def wait(step: RolloutStep, status: NodeStatus, installer: Installer) -> RolloutStep:
+    snapshot = step.snapshot
     age = (snapshot.now - installer.created).total_seconds() if installer.created else 0.0
-    if status.node not in result.waiting:
+    if status.node not in step.waiting:
         awaited = installer.awaited_files if age >= USUAL_START else ""
         text = _progress(installer)
-        result = result.with_waiting(status.node, f"{text}: {awaited}" if awaited else text)
+        step = step.with_waiting(status.node, f"{text}: {awaited}" if awaited else text)
     if installer.created and installer.stage is not Stage.STAGED:
         # A pod that is pending for too long becomes a condition, and no watch event announces that.
         limits = (USUAL_START, snapshot.settings.rollout.pending_tolerance)
         left = min((limit - age for limit in limits if age < limit), default=0.0)
-        result = result.with_requeue(max(left, 5.0))
-    return result
+        step = step.with_requeue(max(left, 5.0))
+    return step
 
 
 def _progress(installer: Installer) -> str:
@@ -163,12 +141,10 @@ _PROGRESS = {
 }
 
 
-def forget_attempts(
-    situation: Situation, result: RolloutResult, status: NodeStatus, revision: int
-) -> RolloutResult:
+def forget_attempts(step: RolloutStep, status: NodeStatus, revision: int) -> RolloutStep:
     """Delete the node's installer pods that ended earlier: their results would be read as new."""
-    for pod in situation.observation.installers:
+    for pod in step.observation.installers:
         ended = pod.node == status.node and pod.revision == revision and pod.has_ended
         if ended and not pod.deleting:
-            result = result.with_actions(Delete(PODS, pod.pod))
-    return result
+            step = step.with_actions(Delete(PODS, pod.pod))
+    return step

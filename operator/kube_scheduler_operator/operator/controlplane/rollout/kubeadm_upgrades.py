@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....node.protocol.upgrade_request import is_upgrade, tag_of, version_of, why_not_followed
-from ...model.node_disks import Disks, NodeDisk
+from ...model.operand_pods import Disks, NodeDisk
 from ...model.snapshot import Snapshot
+from ..revision.history import Revision
 from .node_statuses import NodeStatus
 
 LOOK_AGAIN: Final = 15.0
@@ -46,6 +47,9 @@ class Request:
 Holds = Mapping[str, Hold]
 """Node -> why its scheduler is not replaced."""
 
+ImagedDisks = Mapping[str, tuple[NodeDisk, str]]
+"""Node -> (its disk, the image of its current revision)."""
+
 
 def requested_image(snapshot: Snapshot, disks: Disks, own: str) -> str:
     """The image to upgrade or downgrade to, as kubeadm wrote it; empty without a request.
@@ -62,24 +66,27 @@ def requested_image(snapshot: Snapshot, disks: Disks, own: str) -> str:
     return max(images, key=lambda image: version_of(image) or (0, 0, 0), default="")
 
 
-def holds(
-    snapshot: Snapshot,
-    disks: Disks,
-    statuses: Sequence[NodeStatus],
-    images: Mapping[int, str],
-    desired: str,
-) -> dict[str, Hold]:
+def with_images(
+    disks: Disks, statuses: Sequence[NodeStatus], history: Sequence[Revision]
+) -> ImagedDisks:
+    images = {revision.number: revision.content.image for revision in history}
+    return {
+        status.node: (disk, images.get(status.current, ""))
+        for status in statuses
+        if (disk := disks.get(status.node)) is not None
+    }
+
+
+def holds(snapshot: Snapshot, disks: ImagedDisks, desired: str) -> dict[str, Hold]:
     """The nodes whose scheduler is not replaced, because of kubeadm.
 
-    `images` are those of revisions, by number; `desired` is the image of the desired revision.
+    `desired` is the image of the desired revision.
     """
-    held = {}
-    for status in statuses:
-        disk = disks.get(status.node)
-        hold = _hold(snapshot, disk, images.get(status.current, ""), desired) if disk else None
-        if hold is not None:
-            held[status.node] = hold
-    return held
+    return {
+        node: hold
+        for node, (disk, current) in disks.items()
+        if (hold := _hold(snapshot, disk, current, desired)) is not None
+    }
 
 
 def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hold | None:
@@ -107,37 +114,32 @@ def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hol
     )
 
 
-def requests(
-    snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
-) -> dict[str, Request]:
+def requests(snapshot: Snapshot, disks: ImagedDisks) -> dict[str, Request]:
     """Node -> the request in kubeadm's manifest there, if it has another version."""
     if snapshot.settings.operand_image:
         return {}
     return {
-        status.node: Request(disk.image, images.get(status.current, ""))
-        for status in statuses
-        if (disk := disks.get(status.node)) is not None
-        and is_upgrade(disk.image, images.get(status.current, ""), disk.api_server)
+        node: Request(disk.image, current)
+        for node, (disk, current) in disks.items()
+        if is_upgrade(disk.image, current, disk.api_server)
     }
 
 
-def refusals(
-    snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
-) -> dict[str, str]:
+def refusals(snapshot: Snapshot, disks: ImagedDisks) -> dict[str, str]:
     """Node -> why another image in kubeadm's manifest there is replaced."""
-    reasons = {
-        status.node: not_followed(snapshot, disks.get(status.node), images.get(status.current, ""))
-        for status in statuses
+    return {
+        node: why
+        for node, (disk, current) in disks.items()
+        if (why := not_followed(snapshot, disk, current))
     }
-    return {node: why for node, why in reasons.items() if why}
 
 
-def not_followed(snapshot: Snapshot, disk: NodeDisk | None, current: str) -> str:
+def not_followed(snapshot: Snapshot, disk: NodeDisk, current: str) -> str:
     """Why another image in kubeadm's manifest is replaced; empty otherwise.
 
     `current` is the image of the node's revision.
     """
-    if disk is None or not disk.image or not current or disk.image == current:
+    if not disk.image or not current or disk.image == current:
         return ""
     if snapshot.settings.operand_image:
         return (

@@ -10,9 +10,7 @@ from typing import Any
 from ....base.objects import Object
 from ....base.revision_number import LARGEST, revision_number
 from ....base.times import timestamp
-from ...model.operand_pods import OperandPod
 from ...model.pod_status import condition, is_ready, message_of, reason_of
-from ...model.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +141,3 @@ def match_nodes(
     known = {status.node for status in statuses}
     added = [NodeStatus(node=name, uid=uids[name]) for name in sorted(uids) if name not in known]
     return (*matching, *added)
-
-
-def rollout_order(
-    snapshot: Snapshot, operands: Mapping[str, OperandPod], status: NodeStatus
-) -> tuple[bool, bool, int, str]:
-    """Sort key of nodes: unhealthy schedulers first, the holder of the Lease last."""
-    pod = operands.get(status.node)
-    holder = str(((snapshot.operand_lease or {}).get("spec") or {}).get("holderIdentity") or "")
-    healthy = pod is not None and pod.ready
-    return healthy, holder.startswith(f"{status.node}_"), status.current, status.node

@@ -14,16 +14,13 @@ from ....base.objects import annotation
 from ....base.times import rfc3339, timestamp
 from ....node.protocol.result import InstallerOutcome, Result
 from ...model.api_outage import accountable_since, is_excused
-from ...model.node_disks import NodeDisk
-from ...model.operand_pods import OperandPod
+from ...model.operand_pods import NodeDisk, OperandPod
 from ...model.plan import Event
 from ...model.snapshot import Snapshot
-from ..revision.history import Revision
-from ..revision.write import record_outcome
+from ..revision.history import Revision, record_outcome
 from .installer_pods import Installer
 from .node_statuses import NodeStatus
-from .observe import Situation
-from .rollout_result import RolloutResult
+from .rollout_step import RolloutStep
 
 READY_UNCERTAINTY: Final = 3.0
 """Seconds by which a scheduler may have been Ready for less long than the API shows it.
@@ -33,73 +30,67 @@ was stopped may be restoring the last good manifest.
 """
 
 
-def finished(
-    situation: Situation, result: RolloutResult, status: NodeStatus, installer: Installer
-) -> RolloutResult:
-    snapshot, ended = situation.snapshot, installer.result
+def finished(step: RolloutStep, status: NodeStatus, installer: Installer) -> RolloutStep:
+    ended = installer.result
     assert ended is not None  # noqa: S101 - Stage.DONE
     target = status.target
-    revision = situation.revised.revision(target)
+    revision = step.revised.revision(target)
     if ended.result is InstallerOutcome.INSTALLED:
-        return _installed(situation, result, status, installer, ended)
+        return _installed(step, status, installer, ended)
     if ended.result is InstallerOutcome.OVERTAKEN:
         message = f'node "{status.node}": {ended.reason}; nothing was changed'
-        return result.with_event("KubeadmUpgrade", message).with_status(replace(status, target=0))
+        return step.with_event("KubeadmUpgrade", message).with_status(replace(status, target=0))
     if ended.result is InstallerOutcome.SUPERSEDED:
         # The next revision's number exceeds what is on the node; until then do not try again.
-        return attempt_failed(snapshot, result, status, target, ended.reason)
+        return attempt_failed(step, status, target, ended.reason)
     error = f": {ended.last_error}" if ended.last_error else ""
     message = f'revision {target} failed on node "{status.node}": {ended.reason}{error}'
-    fallback = situation.revised.revision(ended.last_good_revision)
+    fallback = step.revised.revision(ended.last_good_revision)
     if ended.result is InstallerOutcome.ROLLED_BACK:
         runs = (
             f"revision {ended.last_good_revision}"
             if ended.last_good_revision
             else "the scheduler from before the operator"
         )
-        return _failed(snapshot, result, status, revision, f"{message}; {runs} runs again")
+        return _failed(step, status, revision, f"{message}; {runs} runs again")
     reason = names.REASON_OPERAND_FAILED
     if fallback is not None and fallback.bad:
         # The node fell back to a revision that had failed as well: only a new one helps.
-        return _failed(snapshot, result, status, revision, message, reason)
+        return _failed(step, status, revision, message, reason)
     # Neither scheduler becomes healthy: the cause is the node, the revision may work elsewhere.
-    return attempt_failed(snapshot, result, status, target, message, reason)
+    return attempt_failed(step, status, target, message, reason)
 
 
 def _installed(
-    situation: Situation,
-    result: RolloutResult,
-    status: NodeStatus,
-    installer: Installer,
-    ended: Result,
-) -> RolloutResult:
+    step: RolloutStep, status: NodeStatus, installer: Installer, ended: Result
+) -> RolloutStep:
     """The installer saw a healthy scheduler; the API has to agree within the health timeout."""
-    snapshot, node, target = situation.snapshot, status.node, status.target
-    pod = situation.observation.operands.get(node)
-    disk = situation.observation.disks.get(node)
+    snapshot, node, target = step.snapshot, status.node, status.target
+    pod = step.observation.operands.get(node)
+    disk = step.observation.disks.get(node)
     shown = pod is not None and _shows(pod, disk, target, ended)
     if pod is not None and shown and pod.ready:
         took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ended.steps.items())
         message = f'node "{node}" is at revision {target} ({took})'
-        result = result.with_event("NodeCurrentRevisionChanged", message)
+        step = step.with_event("NodeCurrentRevisionChanged", message)
         if ended.strangers:
             unknown = ", ".join(ended.strangers)
             message = f'node "{node}": directories that belong to no revision are kept: {unknown}'
-            result = result.with_event("UnknownDirectories", message, warning=True)
+            step = step.with_event("UnknownDirectories", message, warning=True)
         current = max(status.current, target)
-        return result.with_status(replace(status.without_failures(), current=current, target=0))
-    late = node not in situation.not_ready and _is_late(snapshot, installer, pod if shown else None)
+        return step.with_status(replace(status.without_failures(), current=current, target=0))
+    late = step.is_ready(node) and _is_late(snapshot, installer, pod if shown else None)
     reason = names.REASON_OPERAND_FAILED
     if pod is not None and shown and (late or _crash_loops(snapshot, pod)):
         message = f'revision {target} became healthy on node "{node}" but did not stay healthy'
         message += _last_error(pod)
-        revision = situation.revised.revision(target)
-        return _failed(snapshot, result, status, revision, message, reason)
+        revision = step.revised.revision(target)
+        return _failed(step, status, revision, message, reason)
     if late:
         message = f"revision {target} was installed, but the API does not show it running"
-        return attempt_failed(snapshot, result, status, target, message, reason)
-    result = result.with_waiting(node, f"the API does not yet show revision {target} as Ready")
-    return result.with_requeue(2.0)
+        return attempt_failed(step, status, target, message, reason)
+    step = step.with_waiting(node, f"the API does not yet show revision {target} as Ready")
+    return step.with_requeue(2.0)
 
 
 def _shows(pod: OperandPod, disk: NodeDisk | None, target: int, ended: Result) -> bool:
@@ -125,87 +116,80 @@ def _is_late(snapshot: Snapshot, installer: Installer, pod: OperandPod | None) -
 
 
 def _failed(
-    snapshot: Snapshot,
-    result: RolloutResult,
+    step: RolloutStep,
     status: NodeStatus,
     revision: Revision | None,
     message: str,
     reason: str = names.REASON_OPERAND_FALLBACK,
-) -> RolloutResult:
+) -> RolloutStep:
     """Record a failure whose cause is the revision: no node is moved to it any more."""
     if revision is not None:
         event = Event("NodeInstallerFailed", message, "Warning")
-        result = result.with_outcome(snapshot, revision, names.OUTCOME_FAILED, message, event)
-    fallback, time = reason == names.REASON_OPERAND_FALLBACK, rfc3339(snapshot.now)
+        step = step.with_outcome(revision, names.OUTCOME_FAILED, message, event)
+    fallback, time = reason == names.REASON_OPERAND_FALLBACK, rfc3339(step.snapshot.now)
     failed = status.failed(status.target, reason, message, time, fallback=fallback)
-    return result.with_status(replace(failed, target=0))
+    return step.with_status(replace(failed, target=0))
 
 
 def refused(
-    snapshot: Snapshot,
-    result: RolloutResult,
-    status: NodeStatus,
-    installer: Installer,
-    revision: Revision,
-) -> RolloutResult:
+    step: RolloutStep, status: NodeStatus, installer: Installer, revision: Revision
+) -> RolloutStep:
     """End a revision whose configuration the preflight rejected; no node is touched."""
     number = revision.number
     if revision.outcome == names.OUTCOME_INSTALLED:
         error = installer.message
         message = f"kube-scheduler refuses on this node what it accepted on another: {error}"
-        return attempt_failed(snapshot, result, status, number, message)
+        return attempt_failed(step, status, number, message)
     message = f"kube-scheduler refused revision {number}: {installer.message}"
     event = Event("RevisionRefused", message, "Warning")
-    refusal = names.OUTCOME_REFUSED, installer.message
-    return result.with_outcome(snapshot, revision, *refusal, event).with_status(
-        replace(status, target=0)
-    )
+    step = step.with_outcome(revision, names.OUTCOME_REFUSED, installer.message, event)
+    return step.with_status(replace(status, target=0))
 
 
 def attempt_failed(
-    snapshot: Snapshot,
-    result: RolloutResult,
+    step: RolloutStep,
     status: NodeStatus,
     revision: int,
     message: str,
     reason: str = names.REASON_INSTALLER_FAILED,
-) -> RolloutResult:
+) -> RolloutStep:
     """Record a failure whose cause is not the revision: it is tried again."""
-    failed = status.failed(revision, reason, message, rfc3339(snapshot.now), fallback=False)
+    time = rfc3339(step.snapshot.now)
+    failed = status.failed(revision, reason, message, time, fallback=False)
     event = f'node "{status.node}": {message}'
-    return result.with_event("NodeInstallerFailed", event, warning=True).with_status(failed)
+    return step.with_event("NodeInstallerFailed", event, warning=True).with_status(failed)
 
 
 # --- what already runs ------------------------------------------------------------------------
 
 
-def acknowledge(situation: Situation, result: RolloutResult, status: NodeStatus) -> RolloutResult:
+def acknowledge(step: RolloutStep, status: NodeStatus) -> RolloutStep:
     """Record a revision that a node runs although no installer pod is awaited.
 
     This happens after KubeScheduler was deleted and recreated, and after an installer was stopped
     when it had already replaced the scheduler. A program on the node must have found the revision
     on the disk; without such a report an installer of the revision looks, and restarts nothing.
     """
-    snapshot, observation = situation.snapshot, situation.observation
+    snapshot, observation = step.snapshot, step.observation
     pod, disk = observation.operands.get(status.node), observation.disks.get(status.node)
-    if status.target or status.node in observation.not_ready or pod is None or not pod.ready:
-        return result
-    revision = situation.revised.revision(pod.revision)
+    if status.target or not step.is_ready(status.node) or pod is None or not pod.ready:
+        return step
+    revision = step.revised.revision(pod.revision)
     if revision is None or not revision.ready or revision.bad:
-        return result
+        return step
     number = revision.number
     if revision.hash != pod.content_hash or number <= status.current:
-        return result
+        return step
     if disk is None or not disk.is_current(pod) or disk.revision != number or disk.edits:
-        return result
+        return step
     settling = snapshot.settings.rollout.settling_time + READY_UNCERTAINTY
     age = (snapshot.now - pod.ready_since).total_seconds() if pod.ready_since else settling
     left = settling - age
     if left > 0:
-        return result.with_requeue(left)
+        return step.with_requeue(left)
     message = f'node "{status.node}" already runs revision {number}'
-    result = result.with_event("NodeCurrentRevisionChanged", message)
-    return result.with_status(replace(status.without_failures(), current=number))
+    step = step.with_event("NodeCurrentRevisionChanged", message)
+    return step.with_status(replace(status.without_failures(), current=number))
 
 
 def _crash_loops(snapshot: Snapshot, pod: OperandPod) -> bool:
@@ -218,17 +202,17 @@ def _last_error(pod: OperandPod) -> str:
     return f": {pod.last_error}" if pod.last_error else ""
 
 
-def fail_crashing(situation: Situation, result: RolloutResult) -> RolloutResult:
+def fail_crashing(step: RolloutStep) -> RolloutStep:
     """Fail a revision whose scheduler began to crash soon after it was healthy.
 
     A revision that no node status has yet (see acknowledge) fails whenever it crashes.
     """
-    snapshot = situation.snapshot
-    for status in result.node_statuses:
-        pod = situation.observation.operands.get(status.node)
-        if status.target or status.node in situation.not_ready or pod is None or pod.ready:
+    snapshot = step.snapshot
+    for status in step.node_statuses:
+        pod = step.observation.operands.get(status.node)
+        if status.target or not step.is_ready(status.node) or pod is None or pod.ready:
             continue
-        revision = situation.revised.revision(pod.revision)
+        revision = step.revised.revision(pod.revision)
         if revision is None or revision.bad or not _crash_loops(snapshot, pod):
             continue
         since = timestamp(annotation(revision.status, names.OUTCOME_TIME_ANNOTATION))
@@ -241,20 +225,20 @@ def fail_crashing(situation: Situation, result: RolloutResult) -> RolloutResult:
                 f"crashed repeatedly{_last_error(pod)}"
             )
             event = Event("RevisionFailed", message, "Warning")
-            result = result.with_outcome(snapshot, revision, names.OUTCOME_FAILED, message, event)
-    return result
+            step = step.with_outcome(revision, names.OUTCOME_FAILED, message, event)
+    return step
 
 
-def conclude(situation: Situation, result: RolloutResult) -> RolloutResult:
+def conclude(step: RolloutStep) -> RolloutStep:
     """Record which revisions are installed, i.e. healthy on a first node, and which superseded."""
-    snapshot, revised = situation.snapshot, situation.revised
-    busy = {status.target for status in result.node_statuses}
-    current = {status.current for status in result.node_statuses}
+    snapshot, revised = step.snapshot, step.revised
+    busy = {status.target for status in step.node_statuses}
+    current = {status.current for status in step.node_statuses}
     for revision in revised.history:
         gone = (names.OUTCOME_SUPERSEDED, names.OUTCOME_WITHDRAWN)
         number = revision.number
         done = revision.outcome not in ("", *gone)
-        if done or not revision.ready or number in result.concluded:
+        if done or not revision.ready or number in step.concluded:
             continue
         if number in current:
             outcome, message = names.OUTCOME_INSTALLED, ""
@@ -265,5 +249,5 @@ def conclude(situation: Situation, result: RolloutResult) -> RolloutResult:
         else:
             continue
         writes = record_outcome(revision, outcome, message, rfc3339(snapshot.now))
-        result = result.with_actions(*writes, after_status=True)
-    return result
+        step = step.with_actions(*writes, after_status=True)
+    return step

@@ -15,8 +15,7 @@ from ....kube.resource import CONFIG_MAPS
 from ...model.plan import Action, Delete, Event
 from ..revision.history import Revision, last_good
 from .node_statuses import NodeStatus
-from .observe import Situation
-from .rollout_result import RolloutResult
+from .rollout_step import RolloutStep
 
 DEFAULT_LIMIT: Final = 5
 """The meaning of 0 and unset in spec.failedRevisionLimit and spec.succeededRevisionLimit."""
@@ -25,12 +24,11 @@ BACKLOG: Final = 20
 """How many unneeded revisions may wait until a rollout, which is more urgent, has ended."""
 
 
-def prune(situation: Situation, result: RolloutResult) -> tuple[Action, ...]:
+def prune(step: RolloutStep) -> tuple[Action, ...]:
     """Deletions of unneeded revisions; the garbage collector deletes what they own."""
-    keep = protected(situation, result)
-    gone = [revision for revision in situation.revised.history if revision.number not in keep]
-    moving = any(status.target for status in result.node_statuses)
-    if not gone or (moving and len(gone) <= BACKLOG):
+    keep = protected(step)
+    gone = [revision for revision in step.revised.history if revision.number not in keep]
+    if not gone or (step.moving and len(gone) <= BACKLOG):
         return ()
     numbers = ", ".join(str(revision.number) for revision in gone)
     what = "revision" if len(gone) == 1 else "revisions"
@@ -42,11 +40,11 @@ def prune(situation: Situation, result: RolloutResult) -> tuple[Action, ...]:
     )
 
 
-def protected(situation: Situation, result: RolloutResult) -> frozenset[int]:
-    history, spec = situation.revised.history, situation.snapshot.spec
+def protected(step: RolloutStep) -> frozenset[int]:
+    history, spec = step.revised.history, step.snapshot.spec
     numbers = frozenset(revision.number for revision in history)
     latest = max((revision.number for revision in history if revision.ready), default=0)
-    statuses = result.node_statuses
+    statuses = step.node_statuses
     limited = within_limits(
         statuses,
         latest,
@@ -56,7 +54,7 @@ def protected(situation: Situation, result: RolloutResult) -> frozenset[int]:
     if limited is None:
         return numbers
     newer = {number for number in numbers if number >= latest}
-    return numbers & _with_failures(history, limited | newer | _in_use(situation, statuses))
+    return numbers & _with_failures(history, limited | newer | _in_use(step, statuses))
 
 
 def _limit(value: Any) -> int:
@@ -91,14 +89,14 @@ def _up_to(number: int, count: int) -> range:
     return range(max(number - count + 1, 1), number + 1)
 
 
-def _in_use(situation: Situation, statuses: Sequence[NodeStatus]) -> frozenset[int]:
+def _in_use(step: RolloutStep, statuses: Sequence[NodeStatus]) -> frozenset[int]:
     """Revisions that run, are being installed, or that a node would fall back to."""
-    history, observation = situation.revised.history, situation.observation
+    history, observation = step.revised.history, step.observation
     numbers = {pod.revision for pod in observation.operands.values()}
     numbers.update(
         installer.revision
         for installer in observation.installers
-        if not installer.has_ended and installer.node in situation.snapshot.nodes
+        if not installer.has_ended and installer.node in step.snapshot.nodes
     )
     next_number = history[-1].number + 1 if history else 1
     for number in (*numbers, *(status.current for status in statuses), next_number):

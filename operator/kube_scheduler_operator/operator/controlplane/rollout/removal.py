@@ -27,22 +27,22 @@ from ...model.apply import deletions
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
 from ..node_pods import InstallerSettings, render_restore_pod, restore_pod_name
+from ..revision.revise import RevisionResult
 from .installer_pods import Installer
-from .node_statuses import NodeStatus, read_node_status, rollout_order
+from .node_statuses import NodeStatus, read_node_status
 from .observe import Observation, observe
-from .rollout_result import RolloutResult
+from .rollout_step import RolloutStep
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    observation: Observation
-    result: RolloutResult  # the node statuses that are left, and the writes
+    step: RolloutStep  # the node statuses that are left, and the writes
     failures: Mapping[str, str] = field(default_factory=dict)  # node -> why the last attempt failed
 
     @property
     def done(self) -> bool:
         """Whether nothing of the operator is left on any node."""
-        return not self.result.node_statuses
+        return not self.step.node_statuses
 
     @property
     def progress(self) -> str:
@@ -51,8 +51,8 @@ class Removal:
                 "the scheduler from before the operator runs again, and nothing of the operator is "
                 "left on the nodes or in the API; it can be uninstalled"
             )
-        left = [status.node for status in self.result.node_statuses]
-        waits = {node: self.result.waiting.get(node, "waits for the other nodes") for node in left}
+        left = [status.node for status in self.step.node_statuses]
+        waits = {node: self.step.waiting.get(node, "waits for the other nodes") for node in left}
         details = "; ".join(
             f"{node}: {self.failures[node]}; {wait}" if node in self.failures else f"{node}: {wait}"
             for node, wait in waits.items()
@@ -64,21 +64,23 @@ class Removal:
 def remove(snapshot: Snapshot) -> Removal:
     observation = observe(snapshot)
     statuses = _left(snapshot, observation)
-    result = RolloutResult(statuses, afterwards=observation.cleanup)
+    step = RolloutStep(
+        snapshot, RevisionResult(), observation, statuses, afterwards=observation.cleanup
+    )
     failures = {
         status.node: failure
         for status in statuses
         if (failure := _failure(_last(observation, status.node)))
     }
-    result, quiet = _stop_installers(snapshot, observation, result)
+    step, quiet = _stop_installers(step)
     if quiet:
         for status in statuses:
-            result = _conclude(snapshot, observation, result, status)
-        if result.node_statuses:
-            result = _try_next(snapshot, observation, result)
+            step = _conclude(step, status)
+        if step.node_statuses:
+            step = _try_next(step)
         else:
-            result = result.with_actions(*_delete_objects(snapshot), after_status=True)
-    return Removal(observation, result, failures)
+            step = step.with_actions(*_delete_objects(snapshot), after_status=True)
+    return Removal(step, failures)
 
 
 def _left(snapshot: Snapshot, observation: Observation) -> tuple[NodeStatus, ...]:
@@ -97,21 +99,19 @@ def _left(snapshot: Snapshot, observation: Observation) -> tuple[NodeStatus, ...
     return (*existing, *(NodeStatus(node, uids[node]) for node in running if node not in listed))
 
 
-def _stop_installers(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult
-) -> tuple[RolloutResult, bool]:
+def _stop_installers(step: RolloutStep) -> tuple[RolloutStep, bool]:
     """Delete installer pods that have not begun; also whether no pod works on a node."""
     quiet = True
-    for pod in observation.installers:
-        if pod.has_ended or pod.node not in snapshot.nodes:
+    for pod in step.observation.installers:
+        if pod.has_ended or pod.node not in step.snapshot.nodes:
             continue
         if pod.revision and not pod.swapping and not pod.deleting:
-            result = result.with_actions(Delete(PODS, pod.pod), after_status=True)
-        if pod.node in observation.not_ready and not pod.revision:
+            step = step.with_actions(Delete(PODS, pod.pod), after_status=True)
+        if not pod.revision and not step.is_ready(pod.node):
             continue  # the node may never come back
-        result = result.with_waiting(pod.node, f"{pod.name} has not ended yet")
+        step = step.with_waiting(pod.node, f"{pod.name} has not ended yet")
         quiet = False
-    return result, quiet
+    return step, quiet
 
 
 def _last(observation: Observation, node: str) -> Installer | None:
@@ -136,87 +136,73 @@ def _failure(last: Installer | None) -> str:
     return f"{last.result.reason}{error}"
 
 
-def _conclude(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult, status: NodeStatus
-) -> RolloutResult:
+def _conclude(step: RolloutStep, status: NodeStatus) -> RolloutStep:
     """Drop a node that is restored: its pod reports so, and the API shows another scheduler."""
+    snapshot, observation = step.snapshot, step.observation
     last, pod = _last(observation, status.node), observation.operands.get(status.node)
     if last is None or last.result is None:
-        return result
+        return step
     if last.result.result is not InstallerOutcome.RESTORED:
-        return result
+        return step
     if pod is None or pod.ours or not pod.ready:
         patience = snapshot.settings.rollout.health_timeout
         if last.ended_at is not None and seconds_left(snapshot.now, last.ended_at, patience):
             waiting = "the API does not yet show the scheduler as Ready"
-            return result.with_waiting(status.node, waiting).with_requeue(2.0)
-        return result
+            return step.with_waiting(status.node, waiting).with_requeue(2.0)
+        return step
     message = f'node "{status.node}" runs the scheduler from before the operator'
     if last.result.strangers:
         unknown = ", ".join(last.result.strangers)
         message += f"; directories that belong to no revision are kept: {unknown}"
-    left = tuple(other for other in result.node_statuses if other.node != status.node)
-    return replace(result.with_event("NodeSchedulerRestored", message), node_statuses=left)
+    left = tuple(other for other in step.node_statuses if other.node != status.node)
+    return replace(step.with_event("NodeSchedulerRestored", message), node_statuses=left)
 
 
-def _try_next(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> RolloutResult:
-    statuses, not_ready = result.node_statuses, observation.not_ready
-    for status in statuses:
-        if status.node in not_ready:
-            result = result.with_waiting(status.node, "the node is not Ready")
-    able = [status for status in statuses if status.node not in not_ready]
+def _try_next(step: RolloutStep) -> RolloutStep:
+    for status in step.node_statuses:
+        if not step.is_ready(status.node):
+            step = step.with_waiting(status.node, "the node is not Ready")
+    able = [status for status in step.node_statuses if step.is_ready(status.node)]
     # A scheduler that failed on one node will probably fail on the next.
     failing = [
         status
         for status in able
-        if (last := _last(observation, status.node)) and last.result and last.result.failed
+        if (last := _last(step.observation, status.node)) and last.result and last.result.failed
     ]
-    operands = observation.operands
-    for status in sorted(failing or able, key=lambda s: rollout_order(snapshot, operands, s)):
+    for status in sorted(failing or able, key=step.order):
         node = status.node
-        if node in result.waiting:
-            return result  # restored, but the API does not show it yet
-        last = _last(observation, node)
+        if node in step.waiting:
+            return step  # restored, but the API does not show it yet
+        last = _last(step.observation, node)
         retry = 0 if last is None else _retry(last) + 1
         if last is not None:
-            backing_off = _backing_off(snapshot, observation, result, last, retry)
+            backing_off = _backing_off(step, last, retry)
             if backing_off is not None:
-                result = backing_off
+                step = backing_off
                 continue
-        if restore_pod_name(node, retry) in snapshot.installer_pods:
+        if restore_pod_name(node, retry) in step.snapshot.installer_pods:
             continue
-        return _start(snapshot, result, node, retry)
-    return result
+        return _start(step, node, retry)
+    return step
 
 
-def _backing_off(
-    snapshot: Snapshot,
-    observation: Observation,
-    result: RolloutResult,
-    last: Installer,
-    retry: int,
-) -> RolloutResult | None:
-    """The result with the back-off after the last attempt; None if it need not wait."""
-    pod = observation.operands.get(last.node)
+def _backing_off(step: RolloutStep, last: Installer, retry: int) -> RolloutStep | None:
+    """The step with the back-off after the last attempt; None if it need not wait."""
+    pod = step.observation.operands.get(last.node)
     if last.result is not None and pod is not None and not pod.ours and pod.ready:
         return None  # another scheduler was installed meanwhile, as requested
     # A pod that was lost as a whole, for example by eviction, does not record when.
     since = last.ended_at or last.created
-    return result.backing_off(snapshot, last.node, retry, since) if since is not None else None
+    return step.backing_off(last.node, retry, since) if since is not None else None
 
 
-def _start(snapshot: Snapshot, result: RolloutResult, node: str, retry: int) -> RolloutResult:
-    rule = snapshot.settings.rollout
-    pod = render_restore_pod(
-        snapshot.platform,
-        node,
-        retry,
-        snapshot.settings.operator_image,
-        InstallerSettings(rule.health_timeout, rule.settling_time),
-    )
+def _start(step: RolloutStep, node: str, retry: int) -> RolloutStep:
+    platform, settings = step.snapshot.platform, step.snapshot.settings
+    timing = InstallerSettings(settings.rollout.health_timeout, settings.rollout.settling_time)
+    pod = render_restore_pod(platform, node, retry, settings.operator_image, timing)
     message = f'restoring the scheduler from before the operator on "{node}"'
     create = Create(PODS, pod, events=(Event("RestorePodCreated", message),))
-    return result.with_waiting(node, "the restore pod is starting").with_actions(create)
+    return step.with_waiting(node, "the restore pod is starting").with_actions(create)
 
 
 def _delete_objects(snapshot: Snapshot) -> list[Action]:

@@ -16,8 +16,7 @@ from kube_scheduler_operator.operator.controlplane.adoption.adopted import (
     adopted,
     adoption_conditions,
 )
-from kube_scheduler_operator.operator.controlplane.desired import desired_content
-from kube_scheduler_operator.operator.controlplane.observed_facts import facts_of
+from kube_scheduler_operator.operator.controlplane.desired import desired_content, facts_of
 from kube_scheduler_operator.operator.controlplane.revision.history import read
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 

@@ -14,8 +14,8 @@ from kube_scheduler_operator.config.language.plugins.effective_plugins import ef
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.node.config_reader.report import ConfigReport
 from kube_scheduler_operator.operator.controlplane.adoption.adopted import adopted
-from kube_scheduler_operator.operator.controlplane.adoption.as_objects import adopted_objects
 from kube_scheduler_operator.operator.controlplane.adoption.config_files import answered_readers
+from kube_scheduler_operator.operator.controlplane.adoption.preview import adopted_objects
 from kube_scheduler_operator.operator.controlplane.desired import desired_content
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 

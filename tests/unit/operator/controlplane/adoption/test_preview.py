@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base import names
 from kube_scheduler_operator.node.config_reader.report import ConfigReport
 from kube_scheduler_operator.operator.controlplane.adoption.preview import (
     HIDDEN,
@@ -51,10 +50,11 @@ def test_the_preview_has_the_first_revision_of_the_operator() -> None:
     pod = with_config_file(on("a", "flags"))
     seen = preview(cluster({"a": pod}), {"a": REPORT})
     assert outcomes(seen)["config.profiles"] == ("default-scheduler, second", Outcome.KEPT)
-    config = seen.part(names.CONFIG, names.CONFIG_KEY)
+    assert seen.content is not None
+    config = seen.content.config
     assert config["parallelism"] == 8
     assert [one["schedulerName"] for one in config["profiles"]] == ["default-scheduler", "second"]
-    arguments = seen.part(names.POD, names.POD_KEY)["spec"]["containers"][0]["args"]
+    arguments = seen.content.operand["args"]
     assert "--tls-min-version=VersionTLS13" in arguments
 
 

@@ -13,9 +13,9 @@ from kube_scheduler_operator.operator.controlplane.adoption.adopted import Adopt
 from kube_scheduler_operator.operator.controlplane.adoption.pod_settings import (
     PodSettings,
     apply_settings,
+    merged_settings,
 )
 from kube_scheduler_operator.operator.controlplane.node_pods import render_static_pod
-from kube_scheduler_operator.operator.controlplane.requested_settings import merged_settings
 
 from .....builders import extender, kubescheduler, operator_settings, profile
 from .....customised import CUSTOMISED

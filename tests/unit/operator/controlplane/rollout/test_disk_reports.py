@@ -12,9 +12,8 @@ import pytest
 from kube_scheduler_operator.node.protocol.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
-from kube_scheduler_operator.operator.controlplane.rollout.disk_reports import guard_report
-from kube_scheduler_operator.operator.controlplane.rollout.observe import observe
-from kube_scheduler_operator.operator.model.node_disks import NodeDisk
+from kube_scheduler_operator.operator.controlplane.rollout.observe import guard_report, observe
+from kube_scheduler_operator.operator.model.operand_pods import NodeDisk
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 
 from .....builders import (

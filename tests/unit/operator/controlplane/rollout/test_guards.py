@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.operator.controlplane.rollout.guards import changed_kubeconfig
+from kube_scheduler_operator.operator.controlplane.rollout.drift import changed_kubeconfig
 from kube_scheduler_operator.operator.model import operand_pods
-from kube_scheduler_operator.operator.model.node_disks import NodeDisk
+from kube_scheduler_operator.operator.model.operand_pods import NodeDisk
 
 from .....builders import operand_pod
 

@@ -16,13 +16,13 @@ from kube_scheduler_operator.operator.controlplane.revision.history import Revis
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.operator.controlplane.rollout.installer_pods import Installer, Stage
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
-from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation, Situation
+from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
 from kube_scheduler_operator.operator.controlplane.rollout.prune import (
     protected,
     prune,
     within_limits,
 )
-from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_step import RolloutStep
 from kube_scheduler_operator.operator.model.operand_pods import OperandPod, read
 from kube_scheduler_operator.operator.model.plan import Delete
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -81,13 +81,14 @@ def cluster(failed: int = 0, succeeded: int = 0) -> Snapshot:
     return snapshot(kubescheduler=edited, nodes={"a": {}})
 
 
-def situation(
+def step(
     history: tuple[Revision, ...],
+    *statuses: NodeStatus,
     observation: Observation | None = None,
     seen: Snapshot | None = None,
-) -> Situation:
-    revised = RevisionResult((), 0, None, "", None, "", history)
-    return Situation(seen or cluster(1, 1), revised, observation or Observation())
+) -> RolloutStep:
+    revised = RevisionResult(history=history)
+    return RolloutStep(seen or cluster(1, 1), revised, observation or Observation(), statuses)
 
 
 def stay(
@@ -98,8 +99,8 @@ def stay(
     installers: tuple[Installer, ...] = (),
 ) -> set[int]:
     observation = Observation({pod.node: pod for pod in pods}, installers)
-    observed = situation(tuple(history), observation, cluster(*limits))
-    return set(protected(observed, RolloutResult(entries)))
+    seen = cluster(*limits)
+    return set(protected(step(tuple(history), *entries, observation=observation, seen=seen)))
 
 
 def numbers(*ranges: range | int) -> set[int]:
@@ -201,8 +202,7 @@ def test_quarantined_content_keeps_the_revision_with_its_error() -> None:
 
 def test_deletions_are_conditional_and_have_one_event() -> None:
     history = tuple(revision(n) for n in range(1, 6))
-    result = RolloutResult((NodeStatus("a", current=5),))
-    actions = prune(situation(history), result)
+    actions = prune(step(history, NodeStatus("a", current=5)))
     assert [(type(a), a.obj["metadata"]["uid"]) for a in actions] == [
         (Delete, "uid-1"),
         (Delete, "uid-2"),
@@ -217,13 +217,13 @@ def test_pruning_waits_for_a_rollout_unless_too_many_revisions_exist(
     revisions: int, pruned: int
 ) -> None:
     history = tuple(revision(n) for n in range(1, revisions + 1))
-    result = RolloutResult((NodeStatus("a", current=revisions - 1, target=revisions),))
-    assert len(prune(situation(history), result)) == pruned
+    status = NodeStatus("a", current=revisions - 1, target=revisions)
+    assert len(prune(step(history, status))) == pruned
 
 
 def test_nothing_is_deleted_without_known_nodes() -> None:
     history = tuple(revision(n) for n in range(1, 9))
-    assert prune(situation(history), RolloutResult()) == ()
+    assert prune(step(history)) == ()
 
 
 _outcomes = st.sampled_from([INSTALLED, REFUSED, FAILED, names.OUTCOME_SUPERSEDED, ""])

@@ -43,31 +43,31 @@ def take(*attempts: dict[str, Any], runs: int = 2) -> Removal:
 
 
 def test_the_first_attempt_begins_at_once() -> None:
-    assert created(take().result) == ["restore-a"]
+    assert created(take().step) == ["restore-a"]
 
 
 def test_a_lost_restore_pod_is_recreated_after_the_back_off() -> None:
     removal = take(attempt(EVICTED, age=3))
-    assert created(removal.result) == []
-    assert removal.result.waiting["a"].startswith("attempt 2 begins at ")
+    assert created(removal.step) == []
+    assert removal.step.waiting["a"].startswith("attempt 2 begins at ")
     assert "OOM" in removal.progress
-    assert created(take(attempt(EVICTED, age=60)).result) == ["restore-retry-1-a"]
+    assert created(take(attempt(EVICTED, age=60)).step) == ["restore-retry-1-a"]
 
 
 def test_a_lost_restore_pod_backs_off_even_if_the_node_runs_another_scheduler() -> None:
-    assert created(take(attempt(EVICTED, age=3), runs=0).result) == []
+    assert created(take(attempt(EVICTED, age=3), runs=0).step) == []
 
 
 def test_a_lost_restore_pod_from_the_future_delays_no_attempt() -> None:
-    assert created(take(attempt(EVICTED, age=-1200)).result) == ["restore-retry-1-a"]
+    assert created(take(attempt(EVICTED, age=-1200)).step) == ["restore-retry-1-a"]
 
 
 def test_a_scheduler_that_a_user_installed_is_checked_without_back_off() -> None:
-    assert created(take(attempt(KEPT)).result) == []
-    assert created(take(attempt(KEPT), runs=0).result) == ["restore-retry-1-a"]
+    assert created(take(attempt(KEPT)).step) == []
+    assert created(take(attempt(KEPT), runs=0).step) == ["restore-retry-1-a"]
 
 
 def test_the_back_off_grows_with_every_attempt() -> None:
     attempts = [attempt(EVICTED, retry=retry, age=20) for retry in range(4)]
-    assert created(take(*attempts).result) == []
-    assert created(take(attempts[0]).result) == ["restore-retry-1-a"]
+    assert created(take(*attempts).step) == []
+    assert created(take(attempts[0]).step) == ["restore-retry-1-a"]

@@ -24,11 +24,11 @@ from kube_scheduler_operator.operator.controlplane.revision.revise import Revisi
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import write_node_status
 from kube_scheduler_operator.operator.controlplane.rollout.observe import observe
 from kube_scheduler_operator.operator.controlplane.rollout.roll_out import roll_out
-from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import (
-    RolloutResult,
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_step import (
+    RolloutStep,
     describe,
 )
-from kube_scheduler_operator.operator.model.node_disks import Disks, NodeDisk
+from kube_scheduler_operator.operator.model.operand_pods import Disks, NodeDisk
 from kube_scheduler_operator.operator.model.plan import Create, Delete, Replace
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 
@@ -140,7 +140,7 @@ def step(
     not_ready: tuple[str, ...] = (),
     disks: Disks | None = None,
     **observed: Any,
-) -> RolloutResult:
+) -> RolloutStep:
     """One rollout step of a cluster whose nodes have these statuses.
 
     Args:
@@ -170,7 +170,7 @@ def step(
     latest = max(r.number for r in history)
     observation = observe(snapshot)
     observation = replace(observation, disks={**observation.disks, **(disks or {})})
-    revised = RevisionResult((), latest, chosen, "", None, "", history)
+    revised = RevisionResult((), latest, chosen, history=history)
     return roll_out(snapshot, revised, observation)
 
 
@@ -184,16 +184,16 @@ def ready(*nodes: str, number: int = 1) -> dict[str, dict[str, Any]]:
     return {name: operand(name, number) for name in nodes}
 
 
-def targets(result: RolloutResult) -> dict[str, int]:
+def targets(result: RolloutStep) -> dict[str, int]:
     return {e.node: e.target for e in result.node_statuses if e.target}
 
 
-def created(result: RolloutResult) -> list[str]:
+def created(result: RolloutStep) -> list[str]:
     actions = [*result.actions, *result.afterwards]
     return [a.obj["metadata"]["name"] for a in actions if isinstance(a, Create)]
 
 
-def permitted(result: RolloutResult) -> list[str]:
+def permitted(result: RolloutStep) -> list[str]:
     """Installer pods that get permission to roll out."""
     return [
         a.obj["metadata"]["name"]
@@ -203,12 +203,12 @@ def permitted(result: RolloutResult) -> list[str]:
     ]
 
 
-def deleted(result: RolloutResult) -> list[str]:
+def deleted(result: RolloutStep) -> list[str]:
     actions = [*result.actions, *result.afterwards]
     return [a.obj["metadata"]["name"] for a in actions if isinstance(a, Delete)]
 
 
-def outcomes(result: RolloutResult) -> dict[str, str]:
+def outcomes(result: RolloutStep) -> dict[str, str]:
     actions = [*result.actions, *result.afterwards]
     return {
         a.obj["metadata"]["name"]: a.obj["metadata"]["annotations"][names.OUTCOME_ANNOTATION]
@@ -566,14 +566,14 @@ def test_a_label_alone_spares_a_node_no_installer() -> None:
 # --- a moving node (as TestNewNodeStateForInstallInProgress) ---------------------------------
 
 
-def on_its_way(*installers: dict[str, Any], **kwargs: Any) -> RolloutResult:
+def on_its_way(*installers: dict[str, Any], **kwargs: Any) -> RolloutStep:
     """Node a between revisions 1 and 2."""
     fields = kwargs.pop("fields", {})
     kwargs.setdefault("pods", ready("a"))
     return step([node_status("a", 1, 2, **fields)], installers=list(installers), **kwargs)
 
 
-def written(result: RolloutResult) -> tuple[int, int, int, int, int, str]:
+def written(result: RolloutStep) -> tuple[int, int, int, int, int, str]:
     e = result.node_statuses[0]
     return e.current, e.target, e.failed_revision, e.failed_count, e.fallback_count, e.failed_reason
 
@@ -1123,7 +1123,7 @@ def test_a_fixture_has_the_content_of_a_revision() -> None:
 AT_2 = [revision(1, names.OUTCOME_INSTALLED), revision(2, names.OUTCOME_INSTALLED)]
 
 
-def at_2(**kwargs: Any) -> RolloutResult:
+def at_2(**kwargs: Any) -> RolloutStep:
     """A node that has reached revision 2."""
     kwargs.setdefault("pods", started("a", 2))
     return step([node_status("a", 2)], revisions=AT_2, **kwargs)

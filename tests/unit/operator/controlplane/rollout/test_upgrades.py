@@ -10,14 +10,13 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.controlplane.rollout import kubeadm_upgrades as upgrades
-from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
-from kube_scheduler_operator.operator.controlplane.version_skew import (
+from kube_scheduler_operator.operator.controlplane.versions import (
     NodeVersions,
     skew_condition,
     versions,
 )
 from kube_scheduler_operator.operator.model import operand_pods
-from kube_scheduler_operator.operator.model.node_disks import NodeDisk
+from kube_scheduler_operator.operator.model.operand_pods import NodeDisk
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 
 from ..... import builders
@@ -68,10 +67,8 @@ def test_a_node_that_has_left_requests_nothing() -> None:
 
 
 def hold(disk: NodeDisk, current: int, desired: str, image: str = "") -> upgrades.Hold | None:
-    found = upgrades.holds(
-        snapshot(image), {"a": disk}, (NodeStatus("a", current=current),), IMAGES, desired
-    )
-    return found.get("a")
+    disks = {"a": (disk, IMAGES.get(current, ""))}
+    return upgrades.holds(snapshot(image), disks, desired).get("a")
 
 
 def test_nothing_is_replaced_while_kubeadm_works_on_a_node() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.operator.status.generations import (
+from kube_scheduler_operator.operator.controlplane.status import (
     is_scheduler_observed,
     merge_generations,
 )

@@ -1,9 +1,11 @@
-"""The webhook that applies `spec.assign` where the API server has no MutatingAdmissionPolicy.
+"""What applies `spec.assign` to new Pods: a policy, the operator's webhook, or nothing.
 
-Every replica serves it, leader or not, from the statuses that the leader writes. It listens while
-MutatingWebhookConfiguration `assignment.kube-scheduler-operator.dev` exists. The API server waits
-for at most one second and admits a Pod unchanged after any error, so nothing here can reject or
-lose a Pod.
+A policy or a webhook is installed with the operator, which reads whether it exists.
+
+Every replica serves the webhook, leader or not, from the statuses that the leader writes. It
+listens while MutatingWebhookConfiguration `assignment.kube-scheduler-operator.dev` exists. The API
+server waits for at most one second and admits a Pod unchanged after any error, so nothing here can
+reject or lose a Pod.
 
 A separate process listens (`operator/admission/`), because any Pod of the cluster may connect to
 it. This module has all rights: it reads the configuration, makes and renews certificates, and
@@ -22,16 +24,21 @@ from typing import Final
 from ...base import names, x509
 from ...base.defects import contained
 from ...base.klog import kv
-from ...base.objects import Object
+from ...base.objects import Object, mapping
 from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
 from ...kube.client import ApiClient
-from ...kube.errors import KubeError
-from ...kube.resource import MUTATING_WEBHOOKS, SECRETS
+from ...kube.errors import Forbidden, KubeError, NotFound
+from ...kube.resource import (
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    Resource,
+)
 from ...serving.certificate import CertificateError
 from ..admission.supervisor import WebhookProcess
+from ..model.snapshot import AssignmentWay
 from ..secondary.admission_review import essentials
-from .assignment_way import STARTING
-from .issued_certificate import issue
 from .webhook_certificates import (
     CERTIFICATE,
     DAYS,
@@ -40,6 +47,7 @@ from .webhook_certificates import (
     bundle_of,
     data_of,
     encoded,
+    issue,
     next_step,
     with_bundle,
 )
@@ -50,13 +58,101 @@ WEBHOOK_PORT: Final = 10250
 """The kubelet's port, which firewalls of providers open for the API server."""
 
 INTERVAL: Final = 5.0
-"""Seconds between two checks of the certificates."""
+"""Seconds between two polls of what applies assignments, and between two checks of certificates."""
 
 FIRST_INTERVAL: Final = 0.5
-"""Seconds between two checks of a starting process, until it listens."""
+"""The same of a starting process, until it knows what applies assignments, and listens."""
+
+STARTING: Final = 30.0
+"""Seconds for which a process counts as starting."""
 
 DRAIN_SECONDS: Final = 3.0
 """How long an ending process still listens: until no API server sends it requests any more."""
+
+
+class WayPoller:
+    """The result of the last poll.
+
+    Polls only while `needed` returns true: while a SecondaryScheduler has `spec.assign`.
+    """
+
+    def __init__(self, needed: Callable[[], bool], changed: Callable[[], None]) -> None:
+        self.way: AssignmentWay | None = None  # None: not known yet
+        self.configuration: Object | None = None  # the MutatingWebhookConfiguration, if it exists
+        self._needed = needed
+        self._changed = changed
+        self._problem = ""
+
+    async def run(self, api: ApiClient) -> None:
+        began = time.monotonic()
+        while True:
+            if self._needed():
+                await self.poll(api)
+            starts = self.way is None and time.monotonic() - began < STARTING
+            await asyncio.sleep(FIRST_INTERVAL if starts else INTERVAL)
+
+    async def poll(self, api: ApiClient) -> None:
+        """Poll once; after an error, the last result stays."""
+        try:
+            way, self.configuration = await find_way(api)
+        except KubeError as error:
+            if str(error) != self._problem:
+                log.warning("Cannot find out what applies spec.assign: %s", error)
+            self._problem = str(error)
+            if not isinstance(error, Forbidden):
+                return
+            way, self.configuration = AssignmentWay.UNREADABLE, None
+        except Exception as error:  # the content of an object must not end the task
+            contained("polling", names.ASSIGNMENT, error)
+            return
+        else:
+            self._problem = ""
+        changed, self.way = way is not self.way, way
+        if changed:
+            self._changed()
+
+
+async def find_way(api: ApiClient) -> tuple[AssignmentWay | None, Object | None]:
+    """Return (what applies assignments, the MutatingWebhookConfiguration if there is one).
+
+    A webhook that the API server does not trust yet applies nothing, but will: None.
+
+    Raises:
+        KubeError: a request failed.
+    """
+    configuration = await _get(api, MUTATING_WEBHOOKS)
+    served = await _serves_policies(api)
+    if (
+        served
+        and await _get(api, MUTATING_POLICIES) is not None
+        and await _get(api, MUTATING_POLICY_BINDINGS) is not None
+    ):
+        return AssignmentWay.POLICY, configuration
+    if configuration is not None:
+        return (AssignmentWay.WEBHOOK if _is_trusted(configuration) else None), configuration
+    return (AssignmentWay.NONE_POLICY if served else AssignmentWay.NONE_WEBHOOK), None
+
+
+def _is_trusted(configuration: Object) -> bool:
+    return all(
+        mapping(webhook.get("clientConfig")).get("caBundle")
+        for webhook in configuration.get("webhooks") or ()
+    )
+
+
+async def _serves_policies(api: ApiClient) -> bool:
+    group = await api.get_path(f"/apis/{MUTATING_POLICIES.api_version}")
+    return any(kind.get("name") == MUTATING_POLICIES.plural for kind in group["resources"])
+
+
+async def _get(api: ApiClient, resource: Resource) -> Object | None:
+    try:
+        return await api.get(resource.named(names.ASSIGNMENT))
+    except NotFound:
+        return None
+
+
+# --- the webhook --------------------------------------------------------------------------------
 
 
 class AssignmentWebhook:

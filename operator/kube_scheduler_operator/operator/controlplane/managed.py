@@ -2,31 +2,68 @@
 
 Where the provider runs the control plane's scheduler, this one is in its place: profile, log level
 and overrides are the same fields as on every other platform. Users set only the fields that the
-operator leaves to them (USERS_FIELDS in config/effective/managed.py).
+operator leaves to them (USERS_FIELDS in config/effective/managed.py). The conditions of
+KubeScheduler are about all SecondarySchedulers, whose statuses have the details.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding
 from ...base.objects import Object, annotation, is_being_deleted, mapping
+from ...base.recognition import Recognition
 from ...config.effective.control_plane.accepted_settings import AcceptedSettings
 from ...config.effective.control_plane.recorded_inputs import read_inputs, record
 from ...config.effective.control_plane.scheduler import EffectiveControlPlane
 from ...config.effective.facts import Facts
 from ...config.effective.managed import managed_spec, settings_without_effect
 from ...config.effective.pipeline import is_ours
+from ...config.language.merging.presets import DEFAULT_PROFILE
+from ...config.language.versions import Version, version_skew
 from ...kube.resource import SECONDARY_SCHEDULERS
-from ..model.apply import create, new_object
+from ..model.apply import annotated, create, new_object
 from ..model.plan import Action, Delete, Event, Replace
 from ..model.snapshot import Snapshot
+from ..status.conditions import (
+    AS_EXPECTED,
+    Condition,
+    aggregate,
+    condition_in,
+    problem_condition,
+)
+from .status import new_status, observed_generations
 
 RECORD_BYTES: Final = 128 * 1024
 """The longest record of settings; all annotations of an object may have 256 KiB."""
+
+STATIC_POD_CONDITIONS: Final = frozenset(
+    {
+        names.ADOPTED_SETTINGS,
+        names.ADOPTION_DEGRADED,
+        names.GUARD_DEGRADED,
+        names.HAND_EDITS,
+        names.INSTALLER_POD_PENDING_DEGRADED,
+        names.INSTALLER_POD_WAITING_DEGRADED,
+        names.NODES_DEGRADED,
+        names.NODE_INSTALLER_DEGRADED,
+        names.NODE_INSTALLER_PROGRESSING,
+        names.PREFLIGHT_DEGRADED,
+        names.REVISION_DEGRADED,
+        names.STATIC_PODS_AVAILABLE,
+        names.STATIC_PODS_DEGRADED,
+        names.STATIC_RESOURCES_DEGRADED,
+        names.UNKNOWN_LEASE_HOLDER,
+    }
+)
+"""Conditions that an operator on another platform may have left."""
+
+_SHOWN: Final = 5
+"""The number of schedulers that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +132,15 @@ def _write(
     if current is None:
         made = new_object(SECONDARY_SCHEDULERS, name, annotations=notes)
         return create(SECONDARY_SCHEDULERS, {**made, "spec": dict(spec)}, exclusive=True)
-    before, metadata = mapping(current.get("spec")), current["metadata"]
-    noted = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **notes}}
-    if spec == before and noted == metadata:
+    before, noted = mapping(current.get("spec")), annotated(current, notes)
+    if spec == before and noted == current:
         return None
     changed = sorted(key for key in {*before, *spec} if before.get(key) != spec.get(key))
     event = Event(
         "SecondarySchedulerUpdated", f"Updated SecondaryScheduler/{name}: {', '.join(changed)}"
     )
-    obj = {**current, "metadata": noted, "spec": spec}
-    return Replace(SECONDARY_SCHEDULERS, obj, events=(event,) if changed else ())
+    events = (event,) if changed else ()
+    return Replace(SECONDARY_SCHEDULERS, {**noted, "spec": spec}, events=events)
 
 
 def _former(snapshot: Snapshot) -> Iterator[Finding]:
@@ -134,3 +170,117 @@ def _foreign(name: str) -> Finding:
 
 def _error(reason: str, path: str, message: str) -> Finding:
     return Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking=True)
+
+
+# --- the conditions of KubeScheduler -----------------------------------------------------------
+
+
+def who_manages(snapshot: Snapshot) -> str:
+    decided = snapshot.decision
+    return (decided.used if decided else Recognition(snapshot.platform)).summary
+
+
+def platform_condition(snapshot: Snapshot) -> tuple[Condition, ...]:
+    """Whether detection now finds another platform than the one in use, and which is used."""
+    decided = snapshot.decision
+    if decided is None:
+        return ()
+    if decided.disagreement:
+        text = decided.disagreement
+        return (Condition(names.PLATFORM_CHANGED, "True", "DetectionDiffers", text),)
+    platform, reason = decided.platform, decided.used.reason
+    who = "" if platform.owns_static_pods else f": {decided.used.summary}"
+    message = f"platform {platform.name}{who} ({reason})"
+    if decided.open and decided.unanswered:
+        message += f"; the provider's name is unknown, because {'; '.join(decided.unanswered)}"
+    return (Condition(names.PLATFORM_CHANGED, "False", AS_EXPECTED, message),)
+
+
+def scheduler_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
+    schedulers = {
+        name: obj
+        for name, obj in sorted(snapshot.secondaries.schedulers.items())
+        if not is_being_deleted(obj)
+    }
+    return (
+        _available(snapshot, schedulers),
+        _progressing(schedulers),
+        skew_condition(snapshot, schedulers),
+    )
+
+
+def _available(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Condition:
+    type_, who = names.SCHEDULERS_AVAILABLE, who_manages(snapshot)
+    if not schedulers:
+        message = f"{who}; there is no SecondaryScheduler"
+        return Condition(type_, "False", "NoScheduler", message)
+    bad = [
+        f'SecondaryScheduler "{name}" does not schedule: {_message(available)}'
+        for name, obj in schedulers.items()
+        if (available := _condition(obj, names.AVAILABLE)).get("status") != "True"
+    ]
+    if bad:
+        return Condition(type_, "False", "SchedulerNotAvailable", f"{who}; {aggregate(bad)}")
+    return Condition(type_, "True", AS_EXPECTED, f"{who}; {_listed(snapshot, schedulers)}")
+
+
+def _listed(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> str:
+    own = snapshot.settings.managed_scheduler
+    profile = mapping(mapping(snapshot.scheduler).get("spec")).get("profile") or DEFAULT_PROFILE
+    texts = [f"{name} (profile {profile})" if name == own else name for name in schedulers]
+    if len(texts) > _SHOWN:
+        texts = [*texts[:_SHOWN], f"{len(texts) - _SHOWN} more"]
+    verb = "schedules" if len(schedulers) == 1 else "schedule"
+    return f"{', '.join(texts)} {verb}"
+
+
+def _progressing(schedulers: Mapping[str, Object]) -> Condition:
+    moving = [
+        (str(progress.get("reason") or "RollingOut"), f"{name}: {_message(progress)}")
+        for name, obj in schedulers.items()
+        if (progress := _condition(obj, names.PROGRESSING)).get("status") == "True"
+    ]
+    return problem_condition(names.SCHEDULERS_PROGRESSING, moving)
+
+
+def _condition(obj: Object, type_: str) -> Mapping[str, Any]:
+    return condition_in(mapping(obj.get("status")), type_)
+
+
+def _message(condition: Mapping[str, Any]) -> str:
+    return str(condition.get("message") or condition.get("reason") or "it has no status yet")
+
+
+def skew_condition(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Condition:
+    type_ = names.VERSION_SKEW
+    problems = []
+    for name, obj in schedulers.items():
+        image = str(mapping(obj.get("status")).get("image") or "")
+        with suppress(ValueError):
+            problem = version_skew(Version.of_image(image), Version.parse(snapshot.server_version))
+            if problem:
+                problems.append(("NotSupported", f"{name}: {problem}"))
+    if problems:
+        return problem_condition(type_, problems)
+    message = f"the API server is {snapshot.server_version}"
+    if snapshot.newer_version:
+        message += (
+            f"; some API servers are {snapshot.newer_version} already, and schedulers follow when "
+            "none is older"
+        )
+    return Condition(type_, "False", AS_EXPECTED, message)
+
+
+def managed_status(snapshot: Snapshot, conditions: Sequence[Condition]) -> dict[str, Any]:
+    schedulers = snapshot.secondaries.schedulers.values()
+    return new_status(
+        snapshot,
+        conditions,
+        without=STATIC_POD_CONDITIONS,
+        **observed_generations(snapshot),
+        nodeStatuses=[],
+        readyReplicas=sum(
+            int(mapping(obj.get("status")).get("readyReplicas") or 0) for obj in schedulers
+        ),
+        version=snapshot.settings.operator_version,
+    )
