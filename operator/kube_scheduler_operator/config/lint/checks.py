@@ -17,8 +17,7 @@ from ..language.feature_gates import FLAG, Gates, parse_gates
 from ..language.validation.configuration import Target
 from ..language.versions import Version
 from ..language.warnings.configuration import SUBDOMAIN, ConfiguredScheduler, object_name
-from .forms.embedding import Embedding
-from .forms.form import CommandLine
+from .forms.form import CommandLine, Embedding
 
 if TYPE_CHECKING:
     from ..effective.attachment import ValidationResult

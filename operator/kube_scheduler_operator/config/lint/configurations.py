@@ -85,7 +85,7 @@ def is_run_by_provider(item: Item, options: CheckOptions) -> bool:
 def needs_kubeconfig(item: Item) -> bool:
     """Report whether neither a ServiceAccount nor a product gives the reader its credentials."""
     place = item.place
-    if place is not None and (place.part is not None or place.place):
+    if place is not None and (place.is_part or place.place):
         return False  # the product that makes the file of it sets the kubeconfig
     if item.reader is not None:
         return not item.reader.account

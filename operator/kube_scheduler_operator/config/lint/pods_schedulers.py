@@ -27,7 +27,7 @@ def check_scheduler_names(
     served = {name for config in configs for name in scheduler_names(config)}
     for item in items if served else ():
         for path in _PODS:
-            name = text(at(item.value, *map(str, path), "schedulerName"))
+            name = text(at(item.value, *path, "schedulerName"))
             if not name or name in served or name == DEFAULT_SCHEDULER:
                 continue
             hint = did_you_mean(name, served).removeprefix("; ")

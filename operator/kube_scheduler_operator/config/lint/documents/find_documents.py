@@ -17,8 +17,7 @@ from ...language.plugins.printed_arguments import unprintable_arguments
 from ...language.schema import KIND, args_struct
 from ..checks import Item
 from ..forms.embedded import CONFIGURATION
-from ..forms.embedding import Embedding
-from ..forms.form import CommandLine, Contents, Part
+from ..forms.form import CommandLine, Contents, Embedding, Part
 from ..forms.image_changes import ChangedImages
 from ..forms.plain_commands import may_be_plain, read_plain
 from ..forms.table import read_form
@@ -171,8 +170,7 @@ def _inside(
                 shown = content if isinstance(content, str) else characters(content).text
                 lines = LINE_BREAK.split(shown)
             at = item.document.position(text.at)
-            rest = tuple(lines[at.line :])
-            place = Embedding(text.owner, at, text.content, rest, source.place, text=text)
+            place = Embedding(text, at, tuple(lines[at.line :]), source.place)
             inner = _read(source.file, text.content, minor, own, place, reader)
             nested = list(_inside(inner, text.content, minor, own, readers, depth + 1))
             if text.required or _is_ours(inner, text.content):
@@ -183,7 +181,7 @@ def _inside(
 
 
 def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
-    place = Embedding(part.owner, item.document.root.position, outer=source.place, part=part)
+    place = Embedding(part, item.document.root.position, outer=source.place)
     document = Document(part.root)
     reader = contents.commands[part.command] if part.command is not None else None
     value = document.value

@@ -28,7 +28,7 @@ def unread_documents(source: Source) -> Iterator[tuple[Item, Problem]]:
     kops reads a configuration that follows its Cluster, and kubeadm ignores one in its file.
     """
     items, first = source.items, source.first
-    if source.place is not None and source.place.part is not None:
+    if source.place is not None and source.place.is_part:
         return
     if first is None or not items or _has_kops_cluster(source):
         return

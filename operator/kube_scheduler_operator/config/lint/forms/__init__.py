@@ -1,4 +1,1 @@
-"""Forms in which people keep kube-scheduler's configuration and flags: one module each.
-
-A new form is one file, and its entry in `table.py`.
-"""
+"""Forms in which people keep kube-scheduler's configuration and flags; `table.py` lists them."""

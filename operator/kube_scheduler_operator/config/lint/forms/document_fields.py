@@ -14,10 +14,10 @@ def value_of(document: Document) -> Mapping[str, Any]:
     return mapping(document.root.data)
 
 
-def at(value: Any, *keys: str) -> Any:
-    """Return the value below some keys; None if one is missing."""
+def at(value: Any, *keys: str | int) -> Any:
+    """Return the value below some keys of maps; None if one is missing."""
     for key in keys:
-        value = mapping(value).get(key)
+        value = mapping(value).get(str(key))
     return value
 
 

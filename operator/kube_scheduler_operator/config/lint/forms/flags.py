@@ -8,16 +8,28 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ....base.findings import Path
+from ....base.decoding import INVALID_TYPE
+from ....base.findings import Path, Problem
 from ....base.objects import entries, mapping
 from ...language.command_line import flag_text, normalized_name
-from ...language.flags import BOOLEANS
-from .form import CommandLineFlag
+from ...language.flags import BOOLEANS, INVALID_ARGUMENT, UNKNOWN_ARGUMENT
+from ...language.literal_fixes import type_fix
+from .form import CONFIG_FLAGS, KUBE_SCHEDULER, CommandLineFlag
 
 _LEVEL: Final = re.compile(r"-v\d+")
 _OPERATOR: Final = re.compile(r"[;|&<>()]+")
 DASHES: Final = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """The hyphen, and what word processors make of one or two."""
+_WITHOUT_VALUE: Final = frozenset({*BOOLEANS, "version"})
+"""Flags whose value is optional: the next word is not theirs (pflag's NoOptDefVal)."""
+_SHORT: Final = "hv"
+"""The flags of one letter."""
+_QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
+_KUBECONFIGS: Final = tuple(
+    f"/etc/kubernetes/{name}.conf" for name in ("admin", "kubelet", "scheduler", "super-admin")
+)
+"""The kubeconfigs that kubeadm writes."""
+_COMMAND: Final = re.compile(r"(?:^|/)(?:kube-scheduler|koord-scheduler)\s+-")
 
 
 def of_words(
@@ -127,3 +139,142 @@ def first_command(words: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
     if redirected and end and words[end - 1][0].isdigit():
         end -= 1
     return list(words[:end])
+
+
+# --- what does not become the flags that were intended ------------------------------------------
+# kube-scheduler parses its command line with pflag and rejects whatever is not a flag:
+# github.com/spf13/pflag v1.0.10, `FlagSet.parseArgs`; k8s.io/kubernetes v1.35.4,
+# cmd/kube-scheduler/app/server.go, `NewSchedulerCommand` (`Args`).
+
+
+def type_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    """Report `command` and `args` of a container that are not lists of strings."""
+    refused = "the kubelet and the API server reject the Pod"
+    for key in ("command", "args"):
+        value = container.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, list):
+            written = value if isinstance(value, str) else ""
+            fix = f"write {_as_list(written.split())}" if written else "write a list of strings"
+            message = f"must be a list of strings, not {_type_name(value)}: {refused}"
+            yield Problem(INVALID_TYPE, (*path, key), message, fix)
+            continue
+        for index, word in enumerate(value):
+            if word is None or isinstance(word, str):
+                continue
+            message = f"must be a string, not {_type_name(word)}"
+            fix = type_fix(word, "a string")
+            if isinstance(word, Mapping) and len(word) == 1:
+                name, text = next((str(key), flag_text(value)) for key, value in word.items())
+                message += ", which is what YAML reads where a space follows a colon"
+                fix = f"write {name}={text}" if text else "write it in quotes"
+            yield Problem(INVALID_TYPE, (*path, key, index), f"{message}: {refused}", fix)
+
+
+def _type_name(value: Any) -> str:
+    names = {bool: "a boolean", str: "a string", dict: "a map", list: "a list"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), "a number")
+
+
+def _as_list(words: Sequence[str]) -> str:
+    return f"[{', '.join(words)}]"
+
+
+def word_problems(words: Sequence[tuple[str, Path]]) -> Iterator[Problem]:
+    """Report words that kube-scheduler rejects; the command line begins with the program's name.
+
+    `validate_flags` reports unknown flags and wrong values.
+    """
+    rest = iter(words)
+    previous = ""
+    for number, (word, path) in enumerate(rest):
+        if not word or (number == 0 and not _is_flag(word)):
+            if is_command(word):
+                parts = _as_list(word.split())
+                message = "this is one word: no program has such a name, and the Pod does not start"
+                yield Problem(INVALID_ARGUMENT, path, message, f"write {parts}")
+            continue
+        if word == "--":
+            if any(following for following, _ in words[number + 1 :]):
+                message = "kube-scheduler does not start: what follows -- is not read as flags"
+                yield Problem(INVALID_ARGUMENT, path, message, "remove the --")
+            return
+        if not _is_flag(word):
+            yield _argument(word, path, previous)
+            previous = ""
+            continue
+        name, equals, _ = word.lstrip(DASHES).partition("=")
+        problem = _malformed_flag(word, path)
+        if problem is not None:
+            yield problem
+        elif not equals and not _takes_no_value(word, name) and next(rest, None) is None:
+            message = f"kube-scheduler does not start: {word} has no value"
+            yield Problem(INVALID_ARGUMENT, path, message, f"write {word}=VALUE, or remove it")
+        previous = "" if equals or normalized_name(name) not in BOOLEANS else word
+
+
+def _malformed_flag(word: str, path: Path) -> Problem | None:
+    """Report why a word is not one flag."""
+    name, equals, value = word.lstrip(DASHES).partition("=")
+    several = flags_in(word)
+    if len(several) > 1:
+        message = "kube-scheduler does not start: several flags are one word"
+        fix = f"write one entry for each: {', '.join(several)}"
+        return Problem(INVALID_ARGUMENT, path, message, fix)
+    if not word.startswith("--") and name[:1] not in _SHORT:
+        message = f"kube-scheduler does not start: {word} does not begin with two hyphens"
+        return Problem(UNKNOWN_ARGUMENT, path, message, f"write --{word.lstrip(DASHES)}")
+    if re.search(r"\s", name):
+        flag, _, rest = name.partition(" ")
+        message = f"kube-scheduler does not start: --{flag} and its value are one word without ="
+        fix = f"write --{flag}={rest.strip()}{equals}{value}"
+        return Problem(UNKNOWN_ARGUMENT, path, message, fix)
+    return None
+
+
+def is_command(word: str) -> bool:
+    """Report whether a word is a whole command line of a kube-scheduler, which is an error."""
+    return bool(_COMMAND.search(word))
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _takes_no_value(word: str, name: str) -> bool:
+    if word.startswith("--"):
+        return normalized_name(name) in _WITHOUT_VALUE
+    return name != "v"  # -v4 has its value, -h none
+
+
+def _argument(word: str, path: Path, previous: str) -> Problem:
+    """Report that a word is not a flag, and which one was meant."""
+    message = f"kube-scheduler does not start: it takes no arguments, but is given {word}"
+    stripped = word.strip(_QUOTES)
+    if previous:
+        message = f"{message}: {previous} takes its value only after ="
+        return Problem(INVALID_ARGUMENT, path, message, f"write {previous}={word}")
+    if stripped != word and _is_flag(stripped):
+        message = f"kube-scheduler does not start: quotes are a part of {word}, so it is not a flag"
+        return Problem(INVALID_ARGUMENT, path, message, f"write {stripped}")
+    if word[0] in DASHES:
+        message = f"kube-scheduler does not start: {word} begins with U+{ord(word[0]):04X}, "
+        meant = f"--{word.lstrip(DASHES)}"
+        return Problem(INVALID_ARGUMENT, path, f"{message}not with hyphens", f"write {meant}")
+    return Problem(INVALID_ARGUMENT, path, message, "remove it")
+
+
+def config_problems(flags: Sequence[CommandLineFlag]) -> Iterator[Problem]:
+    """Report that --config names a kubeconfig."""
+    last = {flag.name: flag for flag in flags}
+    config = last.get(CONFIG_FLAGS[KUBE_SCHEDULER])
+    if config is None:
+        return
+    others = [name for name, flag in last.items() if name.endswith("kubeconfig")]
+    same = next((name for name in others if last[name].value == config.value), "")
+    if same or config.value in _KUBECONFIGS:
+        as_named = f", as in --{same}" if same else ""
+        message = f"kube-scheduler does not start: {config.value} is a kubeconfig{as_named}"
+        fix = "name a file with a KubeSchedulerConfiguration, or remove --config"
+        yield Problem(INVALID_ARGUMENT, config.path, message, fix)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ....base.findings import Path, Problem
+from ....base.source.encoding import LINE_BREAK
 from ....base.source.reader import Document
 from ....base.source.tree import Position, SourceNode
 from ...language.flags import POLICY_KEY
@@ -170,6 +171,65 @@ class Part:
             if path[: len(inner)] == inner:
                 return (*outer, *path[len(inner) :])
         return path
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """Where in another document a configuration is, and what reads it."""
+
+    content: Text | Part
+    position: Position  # of the content's key, in the text that has the document
+    # the lines of that text from the first line of the content on; empty for a part
+    lines: tuple[str, ...] = ()
+    outer: Embedding | None = None  # where that text itself is; None: it is the file
+
+    @property
+    def owner(self) -> str:
+        """The object that has it: `ConfigMap my-config`."""
+        return self.content.owner
+
+    @property
+    def text(self) -> Text | None:
+        return self.content if isinstance(self.content, Text) else None
+
+    @property
+    def is_part(self) -> bool:
+        return isinstance(self.content, Part)
+
+    @property
+    def version(self) -> Version | None:
+        """The version of the kube-scheduler that reads it, if the document shows it."""
+        return self.content.version or (self.outer.version if self.outer else None)
+
+    @property
+    def place(self) -> str:
+        """The provider whose scheduler reads it, as in `--for`; empty: unknown."""
+        return self.content.place
+
+    @property
+    def node_mounts(self) -> tuple[Mount, ...] | None:
+        """The files that the node has from outside; None: unknown."""
+        own = self.text.node_mounts if self.text else None
+        return own if own is not None or self.outer is None else self.outer.node_mounts
+
+    def outer_path(self, path: Path) -> Path:
+        """Translate a path in a part to the document."""
+        return self.content.outer(path) if isinstance(self.content, Part) else path
+
+    def in_file(self, position: Position) -> Position:
+        """Translate a position in the content to the file; the key's position if it is unknown."""
+        if isinstance(self.content, Text):
+            position = self._in_text(self.content.content, position)
+        return self.outer.in_file(position) if self.outer else position
+
+    def _in_text(self, content: str, position: Position) -> Position:
+        index, own = position.line - 1, LINE_BREAK.split(content)
+        if index < min(len(own), len(self.lines)):
+            line, whole = own[index], self.lines[index]
+            if whole.endswith(line):
+                column = len(whole) - len(line) + position.column
+                return Position(self.position.line + 1 + index, column, position.length)
+        return self.position
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ _VOLCANOS_MAP: Final = "RELEASE-scheduler-configmap"
 def read_volcano(document: Document) -> Contents | None:
     """Read custom.scheduler_config_override, which the chart writes into its ConfigMap."""
     value = value_of(document)
-    override = at(value, *map(str, _OVERRIDE))
+    override = at(value, *_OVERRIDE)
     if "kind" in value or not isinstance(override, str):
         return None
     config = CommandLineFlag("scheduler-conf", f"/volcano.scheduler/{_VOLCANOS_FILE}", _OVERRIDE)
@@ -152,7 +152,7 @@ def read_koordinator(document: Document) -> Contents | None:
             did_you_mean(key, (_MODELS,)).removeprefix("; ") or "remove it",
             WARNING,
         )
-        for key in map(str, mapping(at(value, *map(str, _DEVICE_SHARE))))
+        for key in map(str, mapping(at(value, *_DEVICE_SHARE)))
         if key != _MODELS
     )
     if not gates and shares is None:

@@ -1,9 +1,10 @@
-"""kubeadm: ClusterConfiguration, and patches of the static Pod's manifest.
+"""kubeadm: ClusterConfiguration, patches of the static Pod's manifest, and products that have both.
 
 Sources, in k8s.io/kubernetes 1.36.3, cmd/kubeadm/app: apis/kubeadm/v1beta4/types.go (extraArgs is a
 list), v1beta3/types.go (a map); phases/controlplane/manifests.go (flags and volumes of the Pod);
 util/patches/patches.go (patches). Cluster API repeats ClusterConfiguration in KubeadmControlPlane:
-kubernetes-sigs/cluster-api 1.11, api/bootstrap/kubeadm/v1beta2.
+kubernetes-sigs/cluster-api 1.11, api/bootstrap/kubeadm/v1beta2. kind has patches of all of them:
+kubernetes-sigs/kind 0.30, pkg/apis/config/v1alpha4/types.go.
 """
 
 from __future__ import annotations
@@ -11,10 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ....base.decoding import INVALID_TYPE
 from ....base.findings import Path, Problem
+from ....base.objects import entries
 from ....base.source.reader import Document
 from ...language.versions import Version
-from .document_fields import at, group_kind, label_of, objects, text, value_of, version_of
+from .document_fields import (
+    at,
+    group_kind,
+    label_of,
+    objects,
+    text,
+    value_of,
+    version_of,
+    version_of_image,
+)
 from .flags import of_map, of_names, of_words
 from .form import CommandLine, CommandLineFlag, Contents, Mount, Text, host_mounts
 from .workload import container_flags, container_mounts, container_problems, container_words
@@ -31,7 +43,6 @@ GIVEN: Final[Mapping[str, str]] = {
 }
 """The flags that kubeadm sets (getSchedulerCommand)."""
 OWN_MOUNT: Final = Mount(KUBECONFIG, "", KUBECONFIG)
-INVALID: Final = "InvalidType"
 
 
 def read(document: Document) -> Contents | None:
@@ -86,7 +97,7 @@ def _arguments(
     if isinstance(value, list) and not lists:
         problems.append(
             Problem(
-                INVALID,
+                INVALID_TYPE,
                 path,
                 "extraArgs is a map in kubeadm.k8s.io/v1beta3, not a list of name and value",
                 "write it as NAME: VALUE, or set apiVersion: kubeadm.k8s.io/v1beta4",
@@ -95,7 +106,7 @@ def _arguments(
     elif isinstance(value, Mapping) and lists:
         problems.append(
             Problem(
-                INVALID,
+                INVALID_TYPE,
                 path,
                 "extraArgs is a list in kubeadm.k8s.io/v1beta4, not a map",
                 "write each flag as {name: NAME, value: VALUE}",
@@ -106,7 +117,7 @@ def _arguments(
             if argument is not None and not isinstance(argument, str):
                 written = str(argument).lower() if isinstance(argument, bool) else repr(argument)
                 message = f"kubeadm accepts only strings as values of extraArgs, not {written}"
-                problems.append(Problem(INVALID, (*path, key), message, "quote the value"))
+                problems.append(Problem(INVALID_TYPE, (*path, key), message, "quote the value"))
     flags = of_names(value, path) if isinstance(value, list) else of_map(value, path)
     return tuple(flags), tuple(problems)
 
@@ -190,7 +201,7 @@ def read_cluster_api(document: Document) -> Contents | None:
     }.get(kind, ())
     if not path:
         return None
-    config = at(value, *map(str, path))
+    config = at(value, *path)
     cluster = at(config, "clusterConfiguration")
     contents = Contents()
     if isinstance(cluster, Mapping):
@@ -213,3 +224,35 @@ def _files(config: Any, path: Path, owner: str) -> Iterator[Text]:
             where = (*path, index, "content")
             node_path = text(file.get("path"))
             yield Text(where, content, owner, node_path=node_path, has_credentials=False)
+
+
+def read_kind(document: Document) -> Contents:
+    """Read kubeadmConfigPatches, for the cluster and for nodes."""
+    value = value_of(document)
+    nodes: list[tuple[Path, Mapping[str, Any]]] = [
+        (("nodes", index), node)
+        for index, node in objects(value.get("nodes"))
+        if node.get("role", "control-plane") != "worker"
+    ]
+    versions = (version_of_image(text(node.get("image"))) for _, node in nodes)
+    version = next(filter(None, versions), None)
+    mounts_of = [
+        tuple(host_mounts(node.get("extraMounts"), (*path, "extraMounts"), "containerPath"))
+        for path, node in nodes
+    ]
+    mounts_of_all = tuple(mount for mounts in mounts_of for mount in mounts)
+    patched = [((), value), *nodes]
+    texts = [
+        Text(
+            (*path, "kubeadmConfigPatches", index),
+            content,
+            "kind Cluster",
+            node_mounts=mounts,
+            version=version,
+            for_kubeadm=True,
+        )
+        for (path, owner), mounts in zip(patched, (mounts_of_all, *mounts_of), strict=True)
+        for index, content in enumerate(entries(owner.get("kubeadmConfigPatches")))
+        if isinstance(content, str)
+    ]
+    return Contents(texts=tuple(texts))

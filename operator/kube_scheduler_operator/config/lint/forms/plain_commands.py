@@ -15,9 +15,8 @@ from typing import Final
 from ....base.findings import Path
 from ....base.source.reader import Document
 from ....base.source.tree import Position, SourceNode
-from .flags import with_unknown_values
+from .flags import config_problems, with_unknown_values, word_problems
 from .form import CommandLine, Contents
-from .words import config_problems, word_problems
 
 _COMMAND_LINE: Final = re.compile(
     rb"^(?:ExecStart\b|[ \t]*--[A-Za-z]|[^\n:]{0,80}SCHEDULER\w{0,64}=)", re.MULTILINE

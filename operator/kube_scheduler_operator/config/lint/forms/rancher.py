@@ -1,8 +1,8 @@
-"""Rancher's: config.yaml of k3s and RKE2, clusters of Rancher, and cluster.yml of RKE1.
+"""Rancher's: config.yaml of k3s and RKE2, clusters of Rancher, cluster.yml of RKE1, and k3d.
 
 Sources: k3s-io/docs at 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b,
 docs/reference/server_config.md; rancher/rancher 2.12, provisioning.cattle.io/v1; rancher/rke 1.7,
-types/rke_types.go (SchedulerService).
+types/rke_types.go (SchedulerService); k3d-io/k3d 5.8, pkg/config/v1alpha5/types.go.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ...language.versions import Version
 from .document_fields import (
     at,
     label_of,
+    objects,
     text,
     value_of,
     version_of,
@@ -25,12 +26,12 @@ from .document_fields import (
 from .flags import of_map, of_pairs
 from .form import CommandLine, CommandLineFlag, Contents, Mount
 
-SCHEDULER_ARG: Final = "kube-scheduler-arg"
-GIVEN: Final[Mapping[str, str]] = {
+_SCHEDULER_ARG: Final = "kube-scheduler-arg"
+_GIVEN: Final[Mapping[str, str]] = {
     "kubeconfig": "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig",
     "leader-elect": "true",
 }
-_OWN_KEYS: Final = ("disable-scheduler", "kube-scheduler-image", SCHEDULER_ARG)
+_OWN_KEYS: Final = ("disable-scheduler", "kube-scheduler-image", _SCHEDULER_ARG)
 
 
 def read_config(document: Document) -> Contents | None:
@@ -50,7 +51,7 @@ def _server(
     arguments: list[CommandLineFlag] = []
     where: Path = path
     for key, setting in value.items():
-        if str(key).rstrip("+") == SCHEDULER_ARG:
+        if str(key).rstrip("+") == _SCHEDULER_ARG:
             where = where if arguments else (*path, key)
             arguments += of_pairs(setting, (*path, key))
     if not arguments:
@@ -64,7 +65,7 @@ def _server(
         image=image,
         version=version or version_of_image(image),
         namespace="kube-system",
-        given=GIVEN,
+        given=_GIVEN,
     )
 
 
@@ -124,3 +125,33 @@ def read_rke1(document: Document) -> Contents | None:
             )
             return Contents(commands=(command,))
     return None
+
+
+def read_k3d(document: Document) -> Contents:
+    value = value_of(document)
+    arguments: list[CommandLineFlag] = []
+    path: Path = ("options", "k3s", "extraArgs")
+    for index, entry in objects(at(value, *path)):
+        name, _, flag = text(entry.get("arg")).lstrip("-").partition("=")
+        if name == _SCHEDULER_ARG:
+            arguments += of_pairs(flag, (*path, index, "arg"))
+    mounts = []
+    for index, entry in objects(value.get("volumes")):
+        host, _, target = text(entry.get("volume")).partition(":")
+        target = target.partition(":")[0]
+        mounts.append(Mount(target, "", host, at=("volumes", index)))
+    image = text(value.get("image"))
+    if not arguments:
+        return Contents()
+    command = CommandLine(
+        label="k3d cluster",
+        arguments=tuple(arguments),
+        at=path,
+        mounts=tuple(mounts),
+        version=version_of_image(image),
+        namespace="kube-system",
+        given=_GIVEN,
+        mount_fix="add it: volumes: [{volume: 'PATH-ON-THIS-MACHINE:FILE', nodeFilters: "
+        "['server:*']}]",
+    )
+    return Contents(commands=(command,))

@@ -28,13 +28,20 @@ from .document_fields import (
     value_of,
     version_of_image,
 )
-from .flags import first_command, split, with_unknown_values
+from .flags import (
+    config_problems,
+    first_command,
+    is_command,
+    split,
+    type_problems,
+    with_unknown_values,
+    word_problems,
+)
 from .form import KUBE_SCHEDULER, CommandLine, CommandLineFlag, Contents, Mount
 from .probes import probe_problems
 from .variables import Variables, variables_of
 from .volcano import PROGRAM as VC_SCHEDULER
 from .volcano import is_volcano_image
-from .words import config_problems, is_command, type_problems, word_problems
 
 _PROGRAM: Final = re.compile(
     r"(^|/)(kube-scheduler|koord-scheduler|scheduler-plugins|vc-scheduler)$"
