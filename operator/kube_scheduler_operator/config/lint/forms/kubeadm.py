@@ -28,8 +28,8 @@ from .document_fields import (
     version_of_image,
 )
 from .flags import of_map, of_names, of_words
-from .form import CommandLine, CommandLineFlag, Contents, Mount, Text, host_mounts
-from .workload import container_flags, container_mounts, container_problems, container_words
+from .form import CommandLine, Contents, Mount, Text, host_mounts
+from .workload import container_mounts, scheduler_container, volumes_of
 
 GROUP: Final = "kubeadm.k8s.io"
 KINDS: Final = ("ClusterConfiguration", "InitConfiguration", "JoinConfiguration")
@@ -73,53 +73,39 @@ def scheduler(
     if not isinstance(scheduler, Mapping):
         return Contents()
     where = (*path, "scheduler")
-    kubernetes = kubernetes or version_of(value.get("kubernetesVersion"))
-    arguments, problems = _arguments(scheduler.get("extraArgs"), (*where, "extraArgs"), lists=lists)
+    extra, path = scheduler.get("extraArgs"), (*where, "extraArgs")
+    flags = of_names(extra, path) if isinstance(extra, list) else of_map(extra, path)
     mounts = (OWN_MOUNT, *host_mounts(scheduler.get("extraVolumes"), (*where, "extraVolumes")))
     command = CommandLine(
         label=label,
-        arguments=arguments,
-        at=(*where, "extraArgs"),
+        arguments=tuple(flags),
+        at=path,
         mounts=mounts,
-        version=kubernetes,
+        version=kubernetes or version_of(value.get("kubernetesVersion")),
         namespace="kube-system",
         given=GIVEN,
         mount_fix="add it: extraVolumes: [{name: scheduler-config, hostPath: FILE, mountPath: "
         "FILE, readOnly: true, pathType: File}]",
     )
+    problems = tuple(_extra_args_problems(extra, path, lists=lists))
     return Contents(commands=(command,), problems=problems)
 
 
-def _arguments(
-    value: Any, path: Path, *, lists: bool
-) -> tuple[tuple[CommandLineFlag, ...], tuple[Problem, ...]]:
-    problems = []
+def _extra_args_problems(value: Any, path: Path, *, lists: bool) -> Iterator[Problem]:
     if isinstance(value, list) and not lists:
-        problems.append(
-            Problem(
-                INVALID_TYPE,
-                path,
-                "extraArgs is a map in kubeadm.k8s.io/v1beta3, not a list of name and value",
-                "write it as NAME: VALUE, or set apiVersion: kubeadm.k8s.io/v1beta4",
-            )
-        )
+        message = "extraArgs is a map in kubeadm.k8s.io/v1beta3, not a list of name and value"
+        fix = "write it as NAME: VALUE, or set apiVersion: kubeadm.k8s.io/v1beta4"
+        yield Problem(INVALID_TYPE, path, message, fix)
     elif isinstance(value, Mapping) and lists:
-        problems.append(
-            Problem(
-                INVALID_TYPE,
-                path,
-                "extraArgs is a list in kubeadm.k8s.io/v1beta4, not a map",
-                "write each flag as {name: NAME, value: VALUE}",
-            )
-        )
+        message = "extraArgs is a list in kubeadm.k8s.io/v1beta4, not a map"
+        fix = "write each flag as {name: NAME, value: VALUE}"
+        yield Problem(INVALID_TYPE, path, message, fix)
     elif isinstance(value, Mapping):
         for key, argument in value.items():
             if argument is not None and not isinstance(argument, str):
                 written = str(argument).lower() if isinstance(argument, bool) else repr(argument)
                 message = f"kubeadm accepts only strings as values of extraArgs, not {written}"
-                problems.append(Problem(INVALID_TYPE, (*path, key), message, "quote the value"))
-    flags = of_names(value, path) if isinstance(value, list) else of_map(value, path)
-    return tuple(flags), tuple(problems)
+                yield Problem(INVALID_TYPE, (*path, key), message, "quote the value")
 
 
 def read_patch(document: Document) -> Contents | None:
@@ -134,21 +120,17 @@ def read_patch(document: Document) -> Contents | None:
     for index, container in objects(at(patch, "spec", "containers")):
         if container.get("name") == "kube-scheduler":
             where = ("spec", "containers", index)
-            words = container_words(container, where) or []
-            volumes = {
-                text(volume.get("name")): volume
-                for _, volume in objects(at(patch, "spec", "volumes"))
-            }
-            mounts = (OWN_MOUNT, *container_mounts(container, volumes, where))
+            scheduler = scheduler_container(container, where)
+            mounts = container_mounts(container, volumes_of(patch.get("spec")), where)
             command = CommandLine(
                 "patch of kube-scheduler",
-                container_flags(container, words),
+                scheduler.flags if scheduler else (),
                 where,
-                mounts,
+                (OWN_MOUNT, *mounts),
                 namespace="kube-system",
                 given=GIVEN,
             )
-            problems = tuple(container_problems(container, where))
+            problems = tuple(scheduler.problems()) if scheduler else ()
             return Contents(commands=(command,), problems=problems)
     return None
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ....base.images import repository
+
 LABEL: Final = "Volcano configuration"
 """Shown in reports instead of a kind."""
 NAME: Final = "volcano"
@@ -49,4 +51,4 @@ def looks_like_volcano(content: str) -> bool:
 
 
 def is_volcano_image(image: str) -> bool:
-    return re.sub(r":[^:/]*$", "", image.partition("@")[0]).rpartition("/")[2] == PROGRAM
+    return repository(image).rpartition("/")[2] == PROGRAM

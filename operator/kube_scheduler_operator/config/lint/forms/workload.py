@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ....base.decoding import INVALID_VALUE
 from ....base.findings import ERROR, WARNING, Path, Problem, Severity, listing
+from ....base.images import repository
 from ....base.objects import entries
 from ....base.source.reader import Document
 from ...language.command_line import flag_text
@@ -80,84 +81,131 @@ _TEMPLATES: Final[Mapping[str, Path]] = {
 MIRROR: Final = "kubernetes.io/config.source"
 
 
+@dataclass(frozen=True, slots=True)
+class SchedulerContainer:
+    """A container that runs a scheduler."""
+
+    value: Mapping[str, Any]
+    path: Path  # of the container in the document
+    words: Sequence[tuple[str, Path]]  # of the scheduler's command line, from its name on
+    variables: Variables
+    in_shell: bool  # whether a shell starts it
+
+    @property
+    def image(self) -> str:
+        return text(self.value.get("image"))
+
+    @property
+    def program(self) -> str:
+        """The first word of the command line, or the program of its image."""
+        named = self.words[0][0].rpartition("/")[2] if self.words else ""
+        volcanos = not _PROGRAM.search(named) and is_volcano_image(self.image)
+        return VC_SCHEDULER if named == VC_SCHEDULER or volcanos else KUBE_SCHEDULER
+
+    @property
+    def flags(self) -> tuple[CommandLineFlag, ...]:
+        """Its flags, of which some values may be unknown."""
+        booleans = BOOLEANS if self.program == KUBE_SCHEDULER else _VOLCANOS_BOOLEANS
+        return with_unknown_values(self.words, self.variables.is_unresolved, booleans)
+
+    def problems(self) -> Iterator[Problem]:
+        """Report problems of its words and probes.
+
+        Of several rejected words in one text, only the first one is reported. Other schedulers
+        ignore words that are not their flags.
+        """
+        if self.program != KUBE_SCHEDULER:
+            return
+        words, variables = self.words, self.variables
+        if self.in_shell:
+            words = [(word, at) for word, at in words if not _EXPANDED.search(word)]
+        flags = with_unknown_values(words, variables.is_unresolved)
+        unknown = {at for word, at in words if variables.is_unknown(word)}
+        rejected = {problem.path: problem for problem in _undefined_variables(flags, variables)}
+        for problem in word_problems(words):
+            if problem.path not in unknown:
+                rejected.setdefault(problem.path, problem)
+        types = type_problems(self.value, self.path)
+        yield from (problem for problem in types if problem.path not in rejected)
+        yield from rejected.values()
+        yield from config_problems(flags)
+        if _STARTS_GO_RUNNER.match(self.image) and not self.value.get("command"):
+            yield from _command_problems(words, (*self.path, "args"))
+        if is_stock(self.image):
+            yield from probe_problems(self.value, self.path, flags, version_of_image(self.image))
+
+
+def scheduler_container(container: Mapping[str, Any], path: Path) -> SchedulerContainer | None:
+    """Read a container of a Pod; None if it runs another program."""
+    variables = variables_of(container)
+    listed = _listed_words(container, path, variables)
+    in_shell = bool(listed) and listed[0][0].rpartition("/")[2] in ("sh", "bash", "ash")
+    words = list(_words_of_shell(listed)) if in_shell else listed
+    start = next(
+        (at for at, (word, _) in enumerate(words) if _PROGRAM.search(word) or is_command(word)),
+        None,
+    )
+    if start is not None:
+        words = first_command(words[start:]) if in_shell else words[start:]
+    else:
+        image = repository(text(container.get("image")))
+        named = {word.lstrip("-").partition("=")[0] for word, _ in words if word.startswith("-")}
+        if not (_IMAGES.search(image) or named.intersection(_OWN_FLAGS)):
+            return None
+        words = words or [("kube-scheduler", path)]
+    return SchedulerContainer(container, path, words, variables, in_shell)
+
+
 def read(document: Document) -> Contents | None:
     value = value_of(document)
     group, kind = group_kind(value)
     path = _TEMPLATES.get(kind)
     if path is None or group not in _GROUPS:
         return None
-    pod: Any = value
-    for key in path:
-        pod = at(pod, str(key))
-    containers = [
-        (container, (*path, "spec", "containers", index))
-        for index, container in objects(at(pod, "spec", "containers"))
-    ]
-    return Contents(
-        commands=tuple(_commands(value, pod, containers)),
-        problems=tuple(
-            problem
-            for container, where in containers
-            for problem in (
-                *container_problems(container, where),
-                *_without_volume(container, where, value, pod),
-            )
-        ),
-    )
+    spec = at(value, *path, "spec")
+    commands: list[CommandLine] = []
+    problems: list[Problem] = []
+    for index, entry in objects(at(spec, "containers")):
+        container = scheduler_container(entry, (*path, "spec", "containers", index))
+        if container is not None:
+            commands.append(_command(container, value, spec))
+            problems += container.problems()
+            problems += _without_volume(container, value, spec)
+    return Contents(commands=tuple(commands), problems=tuple(problems))
 
 
 def _without_volume(
-    container: Mapping[str, Any], path: Path, value: Mapping[str, Any], pod: Any
+    container: SchedulerContainer, value: Mapping[str, Any], spec: Any
 ) -> Iterator[Problem]:
-    """Report mounts of a kube-scheduler whose volume the Pod does not have."""
-    if container_words(container, path) is None:
-        return
-    named = [text(volume.get("name")) for _, volume in objects(at(pod, "spec", "volumes"))]
+    """Report mounts whose volume the Pod does not have."""
+    named = [text(volume.get("name")) for _, volume in objects(at(spec, "volumes"))]
     claims = objects(at(value, "spec", "volumeClaimTemplates"))
     named += [text(at(claim, "metadata", "name")) for _, claim in claims]
-    for index, mount in objects(container.get("volumeMounts")):
+    for index, mount in objects(container.value.get("volumeMounts")):
         name = text(mount.get("name"))
         if name and name not in named:
             message = f'the Pod has no volume "{name}": the API server and the kubelet reject it'
             fix = f"add it to volumes, or use {listing(named)}" if named else "add it to volumes"
-            yield Problem(INVALID_VALUE, (*path, "volumeMounts", index, "name"), message, fix)
+            path = (*container.path, "volumeMounts", index, "name")
+            yield Problem(INVALID_VALUE, path, message, fix)
 
 
-def _commands(
-    value: Mapping[str, Any], pod: Any, containers: Iterable[tuple[Mapping[str, Any], Path]]
-) -> Iterator[CommandLine]:
-    spec = at(pod, "spec")
-    volumes = {text(volume.get("name")): volume for _, volume in objects(at(spec, "volumes"))}
-    for container, where in containers:
-        words = container_words(container, where)
-        if words is None:
-            continue
-        image = text(container.get("image"))
-        program = _program(words, image)
-        yield CommandLine(
-            label=label_of(value),
-            arguments=container_flags(container, words, program),
-            at=words[0][1] if words else where,
-            mounts=(
-                *container_mounts(container, volumes, where),
-                *_unmounted(container, volumes),
-            ),
-            image=image,
-            image_at=(*where, "image"),
-            version=stock_version(image),
-            namespace=namespace_of(value),
-            account=_account(value, spec),
-            replicas=count(at(value, "spec", "replicas")),
-            program=program,
-        )
-
-
-def _program(words: Sequence[tuple[str, Path]], image: str) -> str:
-    """Return the program of a command line: its first word, or that of its image."""
-    named = words[0][0].rpartition("/")[2] if words else ""
-    if named == VC_SCHEDULER or (not _PROGRAM.search(named) and is_volcano_image(image)):
-        return VC_SCHEDULER
-    return KUBE_SCHEDULER
+def _command(container: SchedulerContainer, value: Mapping[str, Any], spec: Any) -> CommandLine:
+    volumes = volumes_of(spec)
+    mounts = container_mounts(container.value, volumes, container.path)
+    return CommandLine(
+        label=label_of(value),
+        arguments=container.flags,
+        at=container.words[0][1],
+        mounts=(*mounts, *_unmounted(container.value, volumes)),
+        image=container.image,
+        image_at=(*container.path, "image"),
+        version=stock_version(container.image),
+        namespace=namespace_of(value),
+        account=_account(value, spec),
+        replicas=count(at(value, "spec", "replicas")),
+        program=container.program,
+    )
 
 
 def _account(value: Mapping[str, Any], spec: Any) -> str:
@@ -168,58 +216,6 @@ def _account(value: Mapping[str, Any], spec: Any) -> str:
     mirrored = str(at(value, "metadata", "annotations", MIRROR) or "")
     static = at(spec, "hostNetwork") is True or mirrored in ("file", "http")
     return "" if value.get("kind") == "Pod" and static else "default"
-
-
-def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]] | None:
-    """Return the words of a scheduler's command line, from its name on; None: another program."""
-    words = list(_of_a_shell(_listed_words(container, path)))
-    for index, (word, _) in enumerate(words):
-        if _PROGRAM.search(word) or is_command(word):
-            rest = words[index:]
-            return first_command(rest) if _is_a_shell(_listed_words(container, path)) else rest
-    image = text(container.get("image")).partition("@")[0]
-    image = re.sub(r":[^:/]*$", "", image)
-    named = {word.lstrip("-").partition("=")[0] for word, _ in words if word.startswith("-")}
-    if _IMAGES.search(image) or named.intersection(_OWN_FLAGS):
-        return words or [("kube-scheduler", path)]
-    return None
-
-
-def container_flags(
-    container: Mapping[str, Any], words: Sequence[tuple[str, Path]], program: str = KUBE_SCHEDULER
-) -> tuple[CommandLineFlag, ...]:
-    """Return the flags in the words of a container, of which some values may be unknown."""
-    booleans = BOOLEANS if program == KUBE_SCHEDULER else _VOLCANOS_BOOLEANS
-    return with_unknown_values(words, variables_of(container).is_unresolved, booleans)
-
-
-def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """Report problems of the words and the probes of a container with a kube-scheduler.
-
-    Of several rejected words in one text, only the first one is reported. Other schedulers ignore
-    words that are not their flags.
-    """
-    words, image = container_words(container, path), text(container.get("image"))
-    if words is None or _program(words, image) != KUBE_SCHEDULER:
-        return
-    if _is_a_shell(_listed_words(container, path)):
-        words = [(word, at) for word, at in words if not _EXPANDED.search(word)]
-    variables = variables_of(container)
-    flags = with_unknown_values(words, variables.is_unresolved)
-    unknown = {at for word, at in words if variables.is_unknown(word)}
-    rejected = {problem.path: problem for problem in _undefined_variables(flags, variables)}
-    for problem in word_problems(words):
-        if problem.path not in unknown:
-            rejected.setdefault(problem.path, problem)
-    yield from (
-        problem for problem in type_problems(container, path) if problem.path not in rejected
-    )
-    yield from rejected.values()
-    yield from config_problems(flags)
-    if _STARTS_GO_RUNNER.match(image) and not container.get("command"):
-        yield from _command_problems(words, (*path, "args"))
-    if is_stock(image):
-        yield from probe_problems(container, path, flags, version_of_image(image))
 
 
 def _undefined_variables(
@@ -247,13 +243,14 @@ def _command_problems(words: Sequence[tuple[str, Path]], args: Path) -> Iterator
         yield Problem(NO_COMMAND, args, message, "write command: [kube-scheduler] above args")
 
 
-def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]]:
+def _listed_words(
+    container: Mapping[str, Any], path: Path, variables: Variables
+) -> list[tuple[str, Path]]:
     """Return the words of `command` and `args`; a string, which should be a list, is split.
 
     Variables are replaced by their values. Numbers and booleans count as what they look like;
     `type_problems` reports them.
     """
-    variables = variables_of(container)
     words: list[tuple[str, Path]] = []
     for key in ("command", "args"):
         listed, where = container.get(key), (*path, key)
@@ -266,18 +263,18 @@ def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, P
     return words
 
 
-def _is_a_shell(words: Sequence[tuple[str, Path]]) -> bool:
-    return bool(words) and words[0][0].rpartition("/")[2] in ("sh", "bash", "ash")
-
-
-def _of_a_shell(words: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
+def _words_of_shell(words: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
     """Yield the words, and those in the text that a shell runs (`sh -c TEXT`)."""
-    shell = _is_a_shell(words)
     for index, (word, path) in enumerate(words):
-        if shell and index and words[index - 1][0] in ("-c", "-ec", "-xc") and "scheduler" in word:
+        if index and words[index - 1][0] in ("-c", "-ec", "-xc") and "scheduler" in word:
             yield from ((part, path) for part in split(word))
         else:
             yield word, path
+
+
+def volumes_of(spec: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the volumes of a Pod by name."""
+    return {text(volume.get("name")): volume for _, volume in objects(at(spec, "volumes"))}
 
 
 def container_mounts(
@@ -335,5 +332,5 @@ def stock_version(image: str) -> Version | None:
 
 def is_stock(image: str) -> bool:
     """Report whether an image is Kubernetes' own kube-scheduler, of any registry."""
-    name = re.sub(r":[^:/]*$", "", image.partition("@")[0])
+    name = repository(image)
     return name.rpartition("/")[2] == "kube-scheduler" and "scheduler-plugins" not in name
