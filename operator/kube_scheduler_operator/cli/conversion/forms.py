@@ -51,7 +51,7 @@ class Reader:
 
     def target(self, target: Target) -> Target:
         """Return the scheduler that will read the result; an image that is not stock stays so."""
-        from ...config.lint.reader_target import known_scheduler, stock_of
+        from ...config.lint.checks import known_scheduler, stock_of
 
         known = known_scheduler(self.command)
         if known is not None:

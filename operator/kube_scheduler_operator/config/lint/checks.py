@@ -1,4 +1,4 @@
-"""What every offline check uses: documents, options and results."""
+"""What every offline check uses: documents, their readers, options and results."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from ...base.images import ALLOWED_BY_DEFAULT, AllowedImages
 from ...base.platform import KUBEADM, Platform
 from ...base.source.reader import Document, Position
 from ..language.feature_gates import FLAG, Gates, parse_gates
+from ..language.plugins.known_schedulers import KnownScheduler, scheduler_of_image
+from ..language.schema import KIND
 from ..language.validation.configuration import Target
 from ..language.versions import Version
 from ..language.warnings.configuration import SUBDOMAIN, ConfiguredScheduler, object_name
 from .forms.form import CommandLine, Embedding
+from .forms.volcano import PROGRAM, is_volcano
+from .forms.workload import is_stock
 
 if TYPE_CHECKING:
     from ..effective.attachment import ValidationResult
@@ -106,6 +110,49 @@ class CheckOptions:
     def target(self) -> Target:
         """The kube-scheduler that will read the documents."""
         return Target(self.gates, stock=self.stock, scheduler=self.scheduler)
+
+
+# --- the scheduler that reads a document ---------------------------------------------------------
+
+
+def known_scheduler(command: CommandLine | None) -> KnownScheduler | None:
+    """Return the third-party scheduler in the image of a command line."""
+    return scheduler_of_image(command.image) if command is not None and command.image else None
+
+
+def stock_of(command: CommandLine | None) -> bool:
+    """Report whether a command line runs Kubernetes' own kube-scheduler or an unknown image."""
+    return command is None or not command.image or is_stock(command.image)
+
+
+def target_of(item: Item, options: CheckOptions) -> Target:
+    gates = item.gates(options)
+    known = known_scheduler(item.reader)
+    if known is not None:
+        gates = replace(gates, version=known.rules)
+        return Target(gates, stock=False, scheduler=f"{known.name}:{known.version}")
+    if not options.scheduler:
+        return Target(gates, stock=options.stock and stock_of(item.reader))
+    return Target(gates, stock=False, scheduler=options.scheduler)
+
+
+def is_read_by_volcano(item: Item) -> bool:
+    return item.reader is not None and item.reader.program == PROGRAM
+
+
+def is_of_volcano(item: Item) -> bool:
+    """Report whether a document is Volcano's configuration, by its format or its reader."""
+    return is_volcano(item.value) or (is_read_by_volcano(item) and item.kind != KIND)
+
+
+def kube_scheduler_of(item: Item, options: CheckOptions) -> str:
+    """Return the kube-scheduler that reads a document, according to files or `--for`; or empty."""
+    if item.reader is not None:
+        return "" if is_read_by_volcano(item) else f"the kube-scheduler of {item.reader.label}"
+    return f"the kube-scheduler of --for {options.place}" if options.place else ""
+
+
+# --- results and checkers ------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

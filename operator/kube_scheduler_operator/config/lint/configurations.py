@@ -14,10 +14,9 @@ from ..language.warnings.configuration import (
     file_warnings,
     standalone_warnings,
 )
-from .acceptance import refused
-from .checks import OTHER_SCHEDULER, Checked, CheckOptions, Item
+from .checks import OTHER_SCHEDULER, Checked, CheckOptions, Item, is_read_by_volcano, target_of
 from .leader_election import election_of, has_unknown_election
-from .reader_target import is_read_by_volcano, target_of
+from .places import refused
 
 
 def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checked:

@@ -13,26 +13,14 @@ from ...base.source.culprit import first_culprit
 from ...kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ...scheduling.load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..language.schema import API_VERSION, ARGS, KIND
-from .checks import Checked, CheckOptions, Item, Kind
+from .checks import Item, Kind
 from .configurations import check_configurations
 from .documents.other_files import CONFIGURATION_FIELDS
 from .operator_objects import check_objects
+from .standalone_objects import check_load_policies, check_operator_settings
 
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"
-
-
-# Imported lazily: few files have objects of these kinds, and their checks are slow to import.
-def _check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked:
-    from .load_policies import check_load_policies
-
-    return check_load_policies(items, options)
-
-
-def _check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Checked:
-    from .operator_settings import check_operator_settings
-
-    return check_operator_settings(items, options)
 
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = {
@@ -43,11 +31,11 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = {
         )
         for resource in CONFIGURED.values()
     },
-    (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, _check_load_policies),
+    (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, check_load_policies),
     (OPERATOR_SETTINGS.group, OPERATOR_SETTINGS.kind): Kind(
-        OPERATOR_SETTINGS.version, _check_operator_settings
+        OPERATOR_SETTINGS.version, check_operator_settings
     ),
-    (CRANE_GROUP, CRANE_KIND): Kind("v1alpha1", _check_load_policies),
+    (CRANE_GROUP, CRANE_KIND): Kind("v1alpha1", check_load_policies),
 }
 """The kinds that can be checked, by API group and kind."""
 

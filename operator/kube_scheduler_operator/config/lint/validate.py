@@ -14,13 +14,22 @@ from ...base.source.tree import SourceNode
 from ..language.schema import KIND
 from ..language.versions import Version
 from ..language.warnings.configuration import ConfiguredScheduler, warnings_between
-from .checks import OTHER_SCHEDULER, Checked, Checker, CheckOptions, Item, Kind
+from .checks import (
+    OTHER_SCHEDULER,
+    Checked,
+    Checker,
+    CheckOptions,
+    Item,
+    Kind,
+    is_of_volcano,
+    known_scheduler,
+    kube_scheduler_of,
+)
 from .command_lines import check_command
 from .configurations import is_run_by_provider
 from .documents.find_documents import (
     SYNTAX,
     Source,
-    TextProblem,
     is_read,
     read_sources,
     readers_of,
@@ -49,7 +58,6 @@ from .known_kinds import (
 )
 from .leader_election import check_elections
 from .pods_schedulers import check_scheduler_names
-from .reader_target import is_of_volcano, known_scheduler, kube_scheduler_of
 from .reports.report import Diagnosis, ValidationReport
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
@@ -124,7 +132,7 @@ class _Sorted:
             self.templates += not source.is_rendered
             self.others += [(item, nothing_to_check(item)) for item in source.items]
             return
-        self.findings += [_of_text(source, problem) for problem in source.problems]
+        self.findings += source.problems
         unread = list(unread_documents(source))
         self.findings += [_diagnosis(item, problem) for item, problem in unread]
         ignored = {id(item) for item, problem in unread if problem.severity == WARNING}
@@ -259,19 +267,6 @@ def _only_starts_volcano(contents: Contents) -> bool:
     """Report whether a document has nothing but the command line of Volcano's scheduler."""
     return bool(contents.commands) and not (
         _starts_kube_scheduler(contents) or contents.texts or contents.parts or contents.problems
-    )
-
-
-def _of_text(source: Source, problem: TextProblem) -> Diagnosis:
-    return Diagnosis(
-        file=source.file,
-        position=problem.position,
-        kind="",
-        path="",
-        reason=problem.reason,
-        message=problem.message,
-        fix=problem.fix,
-        severity=problem.severity,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from posixpath import dirname, join, normpath
 from typing import Any, Final
 
+from ....base.decoding import INVALID_TYPE
 from ....base.findings import ERROR, WARNING, Path, Severity, format_path
 from ....base.objects import mapping
 from ....base.source.culprit import TEMPLATE
@@ -23,6 +24,7 @@ from ..forms.plain_commands import may_be_plain, read_plain
 from ..forms.table import read_form
 from ..forms.volcano import is_volcano, looks_like_volcano
 from ..forms.workload import with_image
+from ..reports.report import Diagnosis
 from .foreign_files import NOT_RENDERED, ForeignFile, foreign_file, template_of
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
@@ -40,17 +42,6 @@ _DEEPEST: Final = 4
 """How deep texts in texts are searched: a ConfigMap in Helm values has 3 levels."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextProblem:
-    """What is wrong with the text of a file; the position is in the file that users see."""
-
-    position: Position
-    reason: str
-    message: str
-    fix: str
-    severity: Severity = ERROR
-
-
 @dataclass(slots=True)
 class Source:
     """A file, or a text or a part of one."""
@@ -58,7 +49,7 @@ class Source:
     file: str  # the display name of the file
     place: Embedding | None = None  # where in the file it is; None: it is the file
     items: list[Item] = field(default_factory=list)  # the documents that are objects
-    problems: list[TextProblem] = field(default_factory=list)
+    problems: list[Diagnosis] = field(default_factory=list)  # of the text, not of a document
     first: Document | None = None  # the first nonempty document
     # index of an item -> what it contains for kube-scheduler, for items of a known form
     contents: dict[int, Contents] = field(default_factory=dict)
@@ -192,9 +183,9 @@ def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
     else:
         message = "the configuration must be an object"
         fix = "write its fields below, indented"
-        inner.problems.append(
-            TextProblem(place.in_file(part.root.position), "InvalidType", message, fix)
-        )
+        at = place.in_file(part.root.position)
+        problem = Diagnosis(source.file, at, "", "", INVALID_TYPE, message, fix, ERROR)
+        inner.problems.append(problem)
     return inner
 
 
@@ -289,7 +280,9 @@ class _Reading:
         at = place.in_file(position) if place else position
         if place:
             message, fix = _with_lines(message, place), _with_lines(fix, place)
-        self.source.problems.append(TextProblem(at, reason, message + more, fix, severity))
+        file, message = self.source.file, message + more
+        problem = Diagnosis(file, at, "", "", reason, message, fix, severity)
+        self.source.problems.append(problem)
 
     def add(
         self, document: Document, own: Callable[[Item], bool], reader: CommandLine | None
@@ -385,12 +378,13 @@ def _with_lines(message: str, place: Embedding) -> str:
     return _LINE.sub(of_file, message)
 
 
-def _of_a_template(item: Item) -> Iterator[TextProblem]:
+def _of_a_template(item: Item) -> Iterator[Diagnosis]:
     """Report once that a configuration still contains expressions of a template."""
     for path, text in _strings(item.document.root.data, ()):
         template = template_of(text)
         if template is not None:
-            yield TextProblem(item.position(path), NOT_RENDERED, template.message, template.fix)
+            at, message, fix = item.position(path), template.message, template.fix
+            yield Diagnosis(item.file, at, "", "", NOT_RENDERED, message, fix, ERROR)
             return
 
 

@@ -8,8 +8,7 @@ from ....base.findings import ERROR, Severity
 from ....base.foreign_text import foreign
 from ....base.limits import MESSAGE_LENGTH
 from ....base.source.reader import Position
-from ..checks import Item
-from ..reader_target import known_scheduler
+from ..checks import Item, known_scheduler
 
 
 @dataclass(frozen=True, slots=True)
