@@ -31,12 +31,12 @@ from ...config.effective.secondary.scheduler import EffectiveSecondary
 from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
 from ...config.lint.operator_objects import DEFINITION
-from ...config.lint.providers.output import provider_output
-from ...config.lint.providers.provider_format import (
+from ...config.lint.providers.provider import (
     ProviderFile,
     ProviderFinding,
     ProviderFormat,
     ProviderOutput,
+    provider_output,
 )
 from ...config.lint.providers.table import PROVIDERS, find_provider
 from ...kube import resource as kinds

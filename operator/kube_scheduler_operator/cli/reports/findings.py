@@ -22,7 +22,7 @@ from ...config.lint.reports.report import Diagnosis, ValidationReport
 from ..console.output import counted, format_table, json_text, text_of
 
 if TYPE_CHECKING:
-    from ...config.lint.providers.provider_format import ProviderFinding
+    from ...config.lint.providers.provider import ProviderFinding
     from ...config.lint.rules import Rule
 
 _GITLAB_SEVERITIES: Final = {"error": "critical", "warning": "minor"}

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...language.command_line import Flags
 from ...language.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider_format import ProviderFile, ProviderOutput
+from .provider import ProviderFile, ProviderOutput
 from .unsupported import unsupported_agents, unsupported_repetitions
 
 CONFIG: Final = "/etc/kubernetes/kube-scheduler.yaml"

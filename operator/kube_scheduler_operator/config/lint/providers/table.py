@@ -6,37 +6,37 @@ from typing import Final
 
 from ....base.findings import did_you_mean, listing
 from ...language.versions import Version
-from . import aks, cluster_autoscaler, eks, gardener, k3s, karpenter, kubeadm, rke2, talos
-from .provider_format import ProviderFormat
+from . import autoscalers, kubeadm, managed, rancher, talos
+from .provider import ProviderFormat
 
 _FORMATS: Final = (
     ProviderFormat(
         "aks",
         "MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md",
-        aks.write,
+        managed.write_aks,
     ),
     ProviderFormat(
         "eks",
         "the EKS API 2017-11-01 as in botocore 1.44.8, shape KubeSchedulerConfigRequest",
-        eks.write,
+        managed.write_eks,
     ),
     ProviderFormat(
         "gardener",
         "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
-        gardener.write,
+        managed.write_gardener,
         kubernetes_releases=False,
     ),
     ProviderFormat(
         "k3s",
         "k3s-io/docs at 0243496, docs/cli/server.md, and at 147c369, "
         "docs/installation/configuration.md",
-        k3s.write,
+        rancher.write_k3s,
     ),
     ProviderFormat(
         "rke2",
         "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md, "
         "docs/install/configuration.md",
-        rke2.write,
+        rancher.write_rke2,
     ),
     ProviderFormat(
         "kubeadm",
@@ -57,12 +57,12 @@ _FORMATS: Final = (
     ProviderFormat(
         "cluster-autoscaler",
         "kubernetes-sigs/cluster-autoscaler at 33c3f97, pkg/simulator/framework/handle.go",
-        cluster_autoscaler.write,
+        autoscalers.write_cluster_autoscaler,
     ),
     ProviderFormat(
         "karpenter",
         "kubernetes-sigs/karpenter at 65fc694, pkg/operator/options/options.go",
-        karpenter.write,
+        autoscalers.write_karpenter,
         kubernetes_releases=False,
     ),
 )

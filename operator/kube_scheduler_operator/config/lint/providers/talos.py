@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ...language.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider_format import ProviderFile, ProviderFinding, ProviderOutput
+from .provider import ProviderFile, ProviderFinding, ProviderOutput
 from .unsupported import unsupported_agents, unsupported_repetitions
 
 OLDEST: Final = Version(1, 6)

@@ -9,7 +9,7 @@ from ....base.findings import Path, format_path, listing
 from ...effective.secondary.compose import ELECTION, RESERVED, SETTINGS
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from .desired import Desired, scheduler_name
-from .provider_format import ProviderFinding
+from .provider import ProviderFinding
 
 SECONDARY: Final = "run the profile in a SecondaryScheduler"
 _SECONDARY_FIELDS: Final = {FEATURE_GATES: "featureGates", "v": "logLevel"}
@@ -65,19 +65,6 @@ def _extenders(desired: Desired, provider: str) -> Iterator[ProviderFinding]:
             f"{provider} does not support extenders",
             "set spec.scheduler of the SchedulerExtender to a SecondaryScheduler",
         )
-
-
-def unsimulated_filters(desired: Desired, autoscaler: str) -> Iterator[ProviderFinding]:
-    """Report extenders that filter: an autoscaler calls none, and scores do not matter to it."""
-    for index, extender in enumerate(desired.config.get("extenders") or ()):
-        if extender.get("filterVerb"):
-            yield ProviderFinding(
-                "ExtenderNotSimulated",
-                desired.extender(index),
-                f"{autoscaler} calls no extenders, so it counts on nodes that this filter rejects, "
-                "and does not add others",
-                "let the extender score instead of filter",
-            )
 
 
 def _settings(

@@ -8,8 +8,7 @@ from typing import Any
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.versions import Version
-from kube_scheduler_operator.config.lint.providers.output import provider_output
-from kube_scheduler_operator.config.lint.providers.provider_format import ProviderOutput
+from kube_scheduler_operator.config.lint.providers.provider import ProviderOutput, provider_output
 from kube_scheduler_operator.config.lint.providers.table import find_provider
 
 from .....control_plane_inputs import inputs_of

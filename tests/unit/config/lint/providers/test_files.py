@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.config.language.schema import POINTS
-from kube_scheduler_operator.config.lint.providers.cluster_autoscaler import SIMULATED
-from kube_scheduler_operator.config.lint.providers.gardener import PROFILES
+from kube_scheduler_operator.config.lint.providers.autoscalers import SIMULATED
+from kube_scheduler_operator.config.lint.providers.managed import PROFILES
 
 from .....builders import extender, profile
 from .outputs import overrides, reported, write
