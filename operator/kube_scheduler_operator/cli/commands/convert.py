@@ -24,8 +24,7 @@ from ...config.migrate.changes import ConversionError, Severity, problem_text
 from ...config.migrate.convert import convert, is_policy, policy_reference
 from ...config.migrate.crane_dynamic import read_dynamic
 from ...config.migrate.crane_scheduler import is_dynamic_policy
-from ...config.migrate.extender_objects import KIND as EXTENDER
-from ...config.migrate.operator_objects import ConvertedObjects
+from ...config.migrate.operator_objects import EXTENDER, ConvertedObjects
 from ..console.errors import CommandError
 from ..console.flags import add_file_arguments, add_version_flag, file_names
 from ..console.input_files import (

@@ -26,9 +26,9 @@ from ...config.migrate.crane_scheduler import (
     load_policy_object,
 )
 from ...config.migrate.kube_safe_scheduler import convert_agents
-from ...config.migrate.operator_objects import ConvertedObjects
-from ...config.migrate.scheduler_objects import (
+from ...config.migrate.operator_objects import (
     DEFAULT_NAME,
+    ConvertedObjects,
     control_plane_objects,
     secondary_objects,
     served_names,

@@ -1,4 +1,4 @@
-"""Conversion of KubeSchedulerConfiguration v1alpha1 to v1beta3, and of a Policy."""
+"""Conversion of KubeSchedulerConfiguration v1alpha1 to v1, and of a Policy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...base.findings import Path
+from ...base.go_values import without_nulls
+from ..language.decode import decoded
 from ..language.feature_gates import Gates
-from ..language.schema import API_VERSION, KIND
-from . import extenders
+from ..language.plugins.effective_plugins import effective_plugins
+from ..language.plugins.in_tree_plugins import listable_plugins
+from ..language.schema import API_VERSION, CONFIGURATION, KIND
 from .changes import ConversionLog, unreadable
-from .old_defaults import SPREAD, SPREADING, PointPlugins, packing
-from .old_profile import ListedPlugin, OldProfile, PluginLists, expand, read_lists
-from .old_schema import POLICY, SourceVersion, read
+from .old_defaults import CLOUD_LIMITS, LIMITS, SPREAD, SPREADING, PointPlugins, packing
+from .old_profile import MULTI, ListedPlugin, OldProfile, PluginLists, expand, read_lists
+from .old_schema import POLICY, SourceVersion, duration, read, unknown_fields
 from .plugin_arguments import (
     Argument,
     convert_arguments,
@@ -63,13 +66,13 @@ def convert_policy(
         "kube-scheduler reads it with --config and then ignores --kubeconfig, --scheduler-name and "
         "other flags: set clientConnection.kubeconfig, profiles[0].schedulerName and so on",
     )
-    policy = _read_policy(document, report)
+    policy = read(document, POLICY, report)
     config: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     profile = _of_policy(read_policy(policy, report), {}, _Context({}, POLICY, gates, report))
     if profile:
         config["profiles"] = [profile]
     if policy.get("extenders"):
-        config["extenders"] = extenders.from_policy(policy["extenders"], report)
+        config["extenders"] = _with_durations(policy["extenders"], report)
     return config
 
 
@@ -87,10 +90,7 @@ def convert_component(
     Raises:
         ConversionError: it has a value that every kube-scheduler rejects.
     """
-    spelled = dict(document)
-    if "extenders" in spelled:
-        spelled["extenders"] = extenders.spell(spelled["extenders"], report)
-    old = read(spelled, source, report)
+    old = read(document, source, report)
     why = f"kube-scheduler {gates.version.short} only reads v1"
     report.same(("apiVersion",), f"{source.name} converted to v1", why)
     _election(old, report)
@@ -99,10 +99,10 @@ def convert_component(
     _report_flags(old, report)
     context = _Context(old, source, gates, report)
     if source.name == "v1alpha1":
-        known = None if policy is None else _read_policy(policy, report)
+        known = None if policy is None else read(policy, POLICY, report)
         profiles = [_single(known, context)]
         if known and known.get("extenders"):
-            config["extenders"] = extenders.from_policy(known["extenders"], report)
+            config["extenders"] = _with_durations(known["extenders"], report)
     else:
         profiles = [
             _profile(profile, ("profiles", index), source.defaults, context)
@@ -115,9 +115,17 @@ def convert_component(
     return config
 
 
-def _read_policy(document: Mapping[str, Any], report: ConversionLog) -> dict[str, Any]:
-    spelled = {**document, "extenders": extenders.spell(document.get("extenders"), report)}
-    return read(spelled, POLICY, report)
+def _with_durations(extenders: list[dict[str, Any]], report: ConversionLog) -> list[dict[str, Any]]:
+    """Convert the timeouts of a Policy's extenders."""
+    converted = []
+    for index, extender in enumerate(extenders):
+        if "httpTimeout" in extender:
+            given, path = extender["httpTimeout"], ("extenders", index, "httpTimeout")
+            extender = {**extender, "httpTimeout": duration(given)}
+            what = f"{given} converted to {extender['httpTimeout']}"
+            report.same(path, what, "a Policy has nanoseconds, v1 a duration")
+        converted.append(extender)
+    return converted
 
 
 def _single(policy: Mapping[str, Any] | None, context: _Context) -> dict[str, Any]:
@@ -309,3 +317,75 @@ def _report_flags(old: Mapping[str, Any], report: ConversionLog) -> None:
         report.lost(("failureDomains",), "removed", why)
     if "disablePreemption" in old and not old["disablePreemption"]:
         report.same(("disablePreemption",), "removed", "preemption is enabled by default")
+
+
+# --- v1: removal of plugins that the target version does not have -------------------------------
+
+
+def convert_v1(document: Mapping[str, Any], gates: Gates, report: ConversionLog) -> dict[str, Any]:
+    """Copy a configuration without removed plugins.
+
+    With unknown fields, which validation reports, the copy is unchanged.
+
+    Raises:
+        ConversionError: a value has the wrong type.
+    """
+    minor = gates.version.minor
+    config: dict[str, Any] = without_nulls(document)
+    if unknown_fields(config, CONFIGURATION, (), minor):
+        return config
+    config = decoded(config, CONFIGURATION, minor)
+    obsolete = set(CLOUD_LIMITS) - listable_plugins(gates.version).keys()
+    for index, profile in enumerate(config.get("profiles", ())):
+        path: Path = ("profiles", index)
+        removed = _without_limits(profile, obsolete, (*path, "plugins"), gates, report)
+        _enable_volume_limits(profile, removed, (*path, "plugins"), gates, report)
+        arguments = profile.get("pluginConfig", ())
+        for position, entry in enumerate(arguments):
+            if entry.get("name") in obsolete:
+                where = (*path, "pluginConfig", position)
+                why = f"kube-scheduler {gates.version.short} has no such plugin"
+                report.same(where, f"arguments of {entry['name']} removed", why)
+        if any(entry.get("name") in obsolete for entry in arguments):
+            profile["pluginConfig"] = [
+                argument for argument in arguments if argument.get("name") not in obsolete
+            ]
+    return config
+
+
+def _without_limits(
+    profile: dict[str, Any], obsolete: set[str], path: Path, gates: Gates, report: ConversionLog
+) -> list[str]:
+    """Remove former plugins for cloud volumes; return the points that enabled them."""
+    points = []
+    why = f"kube-scheduler {gates.version.short} has no such plugin; {LIMITS} counts volumes"
+    for point, sets in profile.get("plugins", {}).items():
+        for key in ("enabled", "disabled"):
+            entries = sets.get(key, [])
+            left = [entry for entry in entries if entry.get("name") not in obsolete]
+            if len(left) == len(entries):
+                continue
+            for index, entry in enumerate(entries):
+                if entry.get("name") in obsolete:
+                    where = (*path, point, key, index)
+                    report.same(where, f"{entry['name']} removed", why)
+            sets[key] = left
+            if not left:
+                del sets[key]
+            if key == "enabled":
+                points.append(point)
+    return points
+
+
+def _enable_volume_limits(
+    profile: dict[str, Any], points: list[str], path: Path, gates: Gates, report: ConversionLog
+) -> None:
+    """Enable NodeVolumeLimits at points of removed plugins, unless it runs there already."""
+    runs = effective_plugins(profile, gates).points
+    for point in points:
+        at = "filter" if point == MULTI else point
+        if any(entry.name == LIMITS for entry in runs[at]):
+            continue
+        profile["plugins"][point].setdefault("enabled", []).append({"name": LIMITS})
+        why = "it counts volumes of CSI drivers, which attach these volumes today"
+        report.same((*path, point), f"{LIMITS} enabled", why)

@@ -10,18 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...base.decoding import UNKNOWN_FIELD
 from ...base.findings import Path, Problem, did_you_mean
 from ...base.go_values import without_nulls
-from ..language.decode import decode_problems
 from ..language.plugins.in_tree_plugins import NEWEST
 from ..language.schema import GROUP, KIND
 from ..language.validation.configuration import Target, validate_config
-from .changes import Change, ConversionLog, refuse, unreadable
-from .component_config import convert_component, convert_policy
-from .component_config_v1 import convert_v1
-from .extenders import spell
-from .old_schema import POLICY, SOURCE_VERSIONS, V1, SourceVersion
+from .changes import Change, ConversionLog, unreadable
+from .component_config import convert_component, convert_policy, convert_v1
+from .old_schema import POLICY, SOURCE_VERSIONS, V1, SourceVersion, spelled, unknown_fields
 
 _POLICY_FIELDS: Final = frozenset((
     "predicates", "priorities", "extenders", "hardPodAffinitySymmetricWeight",
@@ -90,12 +86,8 @@ def check_types(document: Any) -> None:
         ConversionError: one is wrong, so that the document cannot be converted.
     """
     source = POLICY if is_policy(document) else source_of(document)
-    spelled = dict(document)
-    if source is not V1 and "extenders" in spelled:
-        spelled["extenders"] = spell(spelled["extenders"], ConversionLog())
-    minor = source.last_minor or NEWEST.minor
-    problems = decode_problems(without_nulls(spelled), source.schema, (), minor)
-    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    value = without_nulls(spelled(document, source, ConversionLog()))
+    unknown_fields(value, source.schema, (), source.last_minor or NEWEST.minor)
 
 
 def is_policy(document: Any) -> bool:

@@ -20,8 +20,12 @@ from ..language.validation.configuration import Target
 from .changes import Change, ConversionLog
 from .convert import convert
 from .crane_dynamic import DYNAMIC, DynamicConfig
-from .operator_objects import ConvertedObjects, operator_object
-from .scheduler_objects import control_plane_objects, secondary_objects
+from .operator_objects import (
+    ConvertedObjects,
+    control_plane_objects,
+    operator_object,
+    secondary_objects,
+)
 
 POLICY_NAME: Final = "default"
 EXTENDER_NAME: Final = "load-aware"

@@ -19,8 +19,13 @@ from ...kube.resource import SCHEDULER_EXTENDERS
 from ...scheduling.policies.arguments import described
 from ...scheduling.policies.policy import UnknownPolicyError, policy_class
 from .changes import Change, ConversionLog
-from .operator_objects import ConvertedObjects, free_name, operator_object
-from .scheduler_objects import secondary_objects, served_names
+from .operator_objects import (
+    ConvertedObjects,
+    free_name,
+    operator_object,
+    secondary_objects,
+    served_names,
+)
 
 DEFAULT_PORT: Final = 80
 

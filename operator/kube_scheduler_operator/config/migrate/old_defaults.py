@@ -1,4 +1,4 @@
-"""Default plugins of old kube-scheduler versions, and plugins that were removed since.
+"""Default plugins of old kube-scheduler versions, those that were removed, and what replaced them.
 
 The tables restate those of Kubernetes, without plugins of feature gates that were off by default:
 `getDefaultConfig` of pkg/scheduler/algorithmprovider/registry.go (1.18 to 1.21), from 1.22 on
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..language.plugins.effective_plugins import PluginEntry
+from ..language.plugins.in_tree_plugins import PLUGINS, Plugin
 
 PointPlugins = Mapping[str, tuple[PluginEntry, ...]]
 """Extension point -> the plugins that run there, in order, with their weights."""
@@ -140,3 +141,40 @@ FORMER_PLUGINS: Final = frozenset(
     (*STRATEGIES, *SPREADING, *CLOUD_LIMITS, *WITHOUT_REPLACEMENT, NODE_LABEL)
 )
 """Every plugin that was in-tree and has been removed."""
+
+LIMITS: Final = "NodeVolumeLimits"
+
+BEFORE: Final[Mapping[str, str]] = {"filter": "preFilter", "score": "preScore"}
+"""Point -> the point at which a plugin prepares for it."""
+
+FOLLOWS: Final[Mapping[str, str]] = {
+    "preFilter": "filter",
+    "preScore": "score",
+    "preEnqueue": "postFilter",
+    "placementScore": "score",
+    "podGroupPostFilter": "postFilter",
+}
+"""Point that a plugin began to implement later -> the point to which it belongs.
+
+A plugin that is disabled at the second must not run at the first.
+"""
+
+
+def replacement(name: str, point: str, known: Mapping[str, Plugin]) -> str | None:
+    """Return the plugin that replaces `name`, if any; `known` are the target's plugins."""
+    if name in STRATEGIES:
+        return FIT if point == "score" else None
+    if name in SPREADING:
+        return SPREAD if point in ("preScore", "score", "multiPoint") else None
+    if name == NODE_LABEL:
+        return "NodeAffinity" if point in ("filter", "score") else None
+    if name == SERVICE_AFFINITY:
+        return SPREAD if point == "score" else None
+    if name in CLOUD_LIMITS and name not in known:
+        return LIMITS
+    if name == "VolumeBinding" and point == "postBind":
+        return None  # up to 1.18; preBind covers it
+    if name in known:
+        return name
+    was_removed = name in PLUGINS or name in (AVOID, RESOURCE_LIMITS)
+    return None if was_removed else name

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base.decoding import UNKNOWN_FIELD
-from ...base.findings import Path
+from ...base.findings import Path, Problem
 from ...base.go_values import without_nulls
 from ..language.decode import decode_problems, decoded
 from ..language.plugins.in_tree_plugins import PLUGINS
@@ -30,6 +30,9 @@ from ..language.schema import (
 from . import old_defaults
 from .changes import ConversionLog, refuse
 from .old_defaults import FORMER_PLUGINS
+
+_DURATIONS: Final = ((3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"),
+                     (1_000_000, "ms"), (1_000, "us"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +169,8 @@ _POLICY: Final = Struct({
     "hardPodAffinitySymmetricWeight": INT32,
     "alwaysCheckAllPredicates": BOOL,
 })  # fmt: skip
-EXTENDER_FIELDS: Final[Mapping[str, str]] = {name.lower(): name for name in _V1_EXTENDER}
-TLS_FIELDS: Final[Mapping[str, str]] = {
+_EXTENDER_FIELDS: Final[Mapping[str, str]] = {name.lower(): name for name in _V1_EXTENDER}
+_TLS_FIELDS: Final[Mapping[str, str]] = {
     name.lower(): name for name in _fields(_V1_EXTENDER["tlsConfig"])
 }
 
@@ -214,15 +217,13 @@ def is_in_tree(name: str) -> bool:
 def read(
     document: Mapping[str, Any], source: SourceVersion, report: ConversionLog
 ) -> dict[str, Any]:
-    """Copy the document with only the version's fields; removed fields are reported.
+    """Copy the document with only the version's fields, spelled as in v1; changes are reported.
 
     Raises:
         ConversionError: a value has the wrong type.
     """
-    document = without_nulls(document)
-    problems = list(decode_problems(document, source.schema, (), source.last_minor))
-    unknown = [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
-    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    document = without_nulls(spelled(document, source, report))
+    unknown = unknown_fields(document, source.schema, (), source.last_minor)
     known: dict[str, Any] = decoded(document, source.schema, source.last_minor)
     for owner, path in _plugin_configs(known):
         for index, entry in enumerate(owner):
@@ -230,11 +231,8 @@ def read(
             if struct is None or "args" not in entry:
                 continue
             entry["args"] = without_nulls(entry["args"])
-            problems = list(
-                decode_problems(entry["args"], struct, (*path, index, "args"), source.last_minor)
-            )
-            unknown += [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
-            refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+            where = (*path, index, "args")
+            unknown += unknown_fields(entry["args"], struct, where, source.last_minor)
     for problem in unknown:
         _remove(known, problem.path)
         if source.strict:
@@ -242,6 +240,49 @@ def read(
         else:
             report.same(problem.path, "removed, as kube-scheduler ignored it", problem.message)
     return known
+
+
+def unknown_fields(value: Any, schema: Struct, path: Path, minor: int) -> list[Problem]:
+    """Return the fields of a value that its schema does not have.
+
+    Raises:
+        ConversionError: a value has the wrong type.
+    """
+    problems = list(decode_problems(value, schema, path, minor))
+    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    return problems
+
+
+def spelled(
+    document: Mapping[str, Any], source: SourceVersion, report: ConversionLog
+) -> Mapping[str, Any]:
+    """Spell the fields of extenders as in v1.
+
+    Versions before v1 ignored the case of these fields: a Policy has `enableHttps`, and the oldest
+    ones have `BindVerb` and TLS fields in capitals.
+    """
+    extenders = document.get("extenders")
+    if source is V1 or not isinstance(extenders, list):
+        return document
+    fields = [
+        _spelled(extender, _EXTENDER_FIELDS, ("extenders", index), report)
+        for index, extender in enumerate(extenders)
+    ]
+    return {**document, "extenders": fields}
+
+
+def _spelled(value: Any, known: Mapping[str, str], path: Path, report: ConversionLog) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    fields: dict[str, Any] = {}
+    for key, item in value.items():
+        name = known.get(str(key).lower(), str(key))
+        if name != key:
+            report.same((*path, key), f"renamed to {name}", "v1 field names are case-sensitive")
+        if name == "tlsConfig":
+            item = _spelled(item, _TLS_FIELDS, (*path, key), report)
+        fields[name] = item
+    return fields
 
 
 def _plugin_configs(document: Mapping[str, Any]) -> Iterable[tuple[list[Any], Path]]:
@@ -256,3 +297,11 @@ def _remove(document: Any, path: Path) -> None:
     for part in path[:-1]:
         document = document[part]
     document.pop(path[-1], None)
+
+
+def duration(nanoseconds: int) -> str:
+    """Format a Go duration in the largest unit that divides it: 5000000000 is `5s`."""
+    for size, unit in _DURATIONS:
+        if nanoseconds and nanoseconds % size == 0:
+            return f"{nanoseconds // size}{unit}"
+    return f"{nanoseconds}ns" if nanoseconds else "0s"

@@ -19,18 +19,20 @@ from ..language.schema import POINTS
 from .changes import ConversionLog
 from .old_defaults import (
     AVOID,
+    BEFORE,
     CLOUD_LIMITS,
     FIT,
+    FOLLOWS,
     NODE_LABEL,
     SERVICE_AFFINITY,
     SPREADING,
     STRATEGIES,
     WITHOUT_REPLACEMENT,
     PointPlugins,
+    replacement,
 )
 from .old_profile import MULTI, ListedPlugin, OldProfile, PluginLists
 from .old_schema import is_in_tree
-from .replacements import BEFORE, FOLLOWS, replacement
 
 _ORDERED: Final = (
     "preEnqueue", "queueSort", "postFilter", "reserve", "permit", "preBind", "bind", "postBind",

@@ -13,7 +13,7 @@ from kube_scheduler_operator.config.language.validation.configuration import Tar
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.migrate.changes import ConversionError, Severity
 from kube_scheduler_operator.config.migrate.convert import Conversion, convert
-from kube_scheduler_operator.config.migrate.extenders import duration
+from kube_scheduler_operator.config.migrate.old_schema import duration
 
 from .conversions import (
     AGENT_SCHEDULER,

@@ -13,7 +13,7 @@ from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.validation.configuration import Target
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.migrate.changes import ConversionLog, Severity
-from kube_scheduler_operator.config.migrate.extender_objects import (
+from kube_scheduler_operator.config.migrate.operator_objects import (
     ExtenderObjects,
     extender_objects,
 )

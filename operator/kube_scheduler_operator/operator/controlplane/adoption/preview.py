@@ -26,7 +26,7 @@ from ....config.language.validation.configuration import Target
 from ....config.migrate.changes import Change, ConversionError, ConversionLog
 from ....config.migrate.convert import convert, source_of
 from ....config.migrate.old_schema import V1
-from ....config.migrate.scheduler_objects import control_plane_objects
+from ....config.migrate.operator_objects import control_plane_objects
 from ....node.config_reader.program import credentials
 from ....node.config_reader.report import ConfigReport
 from ...model import operand_pods
