@@ -22,8 +22,7 @@ from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
 from ...config.migrate.changes import ConversionError, Severity, problem_text
 from ...config.migrate.convert import convert, is_policy, policy_reference
-from ...config.migrate.crane_dynamic import read_dynamic
-from ...config.migrate.crane_scheduler import is_dynamic_policy
+from ...config.migrate.crane_scheduler import is_dynamic_policy, read_dynamic
 from ...config.migrate.operator_objects import EXTENDER, ConvertedObjects
 from ..console.errors import CommandError
 from ..console.flags import add_file_arguments, add_version_flag, file_names

@@ -16,9 +16,9 @@ from ...config.language.schema import DEFAULT_SCHEDULER
 from ...config.language.validation.configuration import Target
 from ...config.migrate.changes import ConversionLog
 from ...config.migrate.convert import Conversion
-from ...config.migrate.crane_dynamic import DynamicConfig
 from ...config.migrate.crane_scheduler import (
     SECOND_NAME,
+    DynamicConfig,
     SecondScheduler,
     convert_dynamic,
     convert_dynamic_policy,

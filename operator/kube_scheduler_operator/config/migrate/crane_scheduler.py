@@ -7,19 +7,19 @@ the same for the stock kube-scheduler. The rest of the configuration is converte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base.findings import Path, Problem
 from ...base.go_values import duration_text
+from ...base.objects import entries, mapping
 from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
 from ...scheduling.load.policy import LoadPolicy, LoadPolicyError
 from ...scheduling.load.policy_files import CRANE_GROUP, CRANE_KIND, LoadedPolicy, from_document
 from ..language.schema import DEFAULT_SCHEDULER
 from ..language.validation.configuration import Target
-from .changes import Change, ConversionLog
-from .convert import convert
-from .crane_dynamic import DYNAMIC, DynamicConfig
+from .changes import Change, ConversionError, ConversionLog
+from .convert import check_types, convert
 from .operator_objects import (
     ConvertedObjects,
     control_plane_objects,
@@ -31,6 +31,103 @@ POLICY_NAME: Final = "default"
 EXTENDER_NAME: Final = "load-aware"
 SECOND_NAME: Final = "crane-scheduler"
 """The name of a second scheduler in crane's charts and manuals."""
+DYNAMIC: Final = "Dynamic"
+TOPOLOGY: Final = "NodeResourceTopologyMatch"
+DEFAULT_PATH: Final = "/etc/kubernetes/dynamic-scheduler-policy.yaml"
+"""Default of the plugin's argument policyConfigPath."""
+
+
+@dataclass(slots=True)
+class DynamicUse:
+    """The use of Dynamic in a profile."""
+
+    path: Path  # of the profile
+    name: str  # its schedulerName
+    weights: dict[str, int] = field(default_factory=dict)  # point that enables it -> its weight
+    policy_path: str = DEFAULT_PATH  # of its policy on the node
+
+    @property
+    def filters(self) -> bool:
+        return not self.weights.keys().isdisjoint(("filter", "multiPoint"))
+
+    @property
+    def scores(self) -> bool:
+        return not self.weights.keys().isdisjoint(("score", "multiPoint"))
+
+    @property
+    def weight(self) -> int:
+        """The weight of its scores."""
+        return self.weights.get("score") or self.weights.get("multiPoint") or 1
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicConfig:
+    """A configuration without crane's plugins, and how it used them."""
+
+    rest: Mapping[str, Any]  # the configuration without them, in its old version
+    uses: tuple[DynamicUse, ...]  # in the order of the profiles
+    names: tuple[str, ...]  # the schedulerNames of all profiles
+    changes: tuple[Change, ...] = ()  # except the replacement of Dynamic
+
+    @property
+    def policy_path(self) -> str:
+        """The path of the first policy on the node."""
+        return self.uses[0].policy_path
+
+
+def read_dynamic(document: Any) -> DynamicConfig | None:
+    """Read a configuration; return None if it does not enable Dynamic."""
+    profiles = mapping(document).get("profiles")
+    if not isinstance(profiles, list):
+        return None
+    try:
+        check_types(document)
+    except ConversionError:
+        return None  # the conversion reports it
+    report = ConversionLog()
+    profiles = [profile or {} for profile in profiles]
+    uses = [_use(profile, ("profiles", index), report) for index, profile in enumerate(profiles)]
+    enabled = tuple(use for use in uses if use.weights)
+    if not enabled:
+        return None
+    rest = {**document, "profiles": [_without_cranes_plugins(profile) for profile in profiles]}
+    return DynamicConfig(rest, enabled, tuple(use.name for use in uses), report.changes())
+
+
+def _use(profile: Mapping[str, Any], path: Path, report: ConversionLog) -> DynamicUse:
+    use = DynamicUse(path, str(profile.get("schedulerName") or DEFAULT_SCHEDULER))
+    for point, sets in mapping(profile.get("plugins")).items():
+        for index, entry in enumerate(map(mapping, entries(mapping(sets).get("enabled")))):
+            if entry.get("name") == DYNAMIC:
+                use.weights[point] = int(entry.get("weight") or 0)
+            elif entry.get("name") == TOPOLOGY:
+                why = (
+                    "no policy of the operator uses the NUMA topology of crane's agent "
+                    "(NodeResourceTopology of topology.crane.io): pods are placed without it, and "
+                    "the kubelet's topology manager still aligns or rejects them"
+                )
+                where = (*path, "plugins", point, "enabled", index)
+                report.lost(where, f"{TOPOLOGY} removed", why)
+    for index, entry in enumerate(map(mapping, entries(profile.get("pluginConfig")))):
+        arguments, why = entry.get("args"), "the plugin is removed as well"
+        if entry.get("name") == DYNAMIC:
+            if isinstance(arguments, Mapping):
+                use.policy_path = str(arguments.get("policyConfigPath") or DEFAULT_PATH)
+            why = f"the LoadPolicy replaces {use.policy_path} on the nodes"
+        if entry.get("name") in (DYNAMIC, TOPOLOGY):
+            where = (*path, "pluginConfig", index)
+            report.same(where, f"arguments of {entry['name']} removed", why)
+    return use
+
+
+def _without_cranes_plugins(value: Any) -> Any:
+    """Copy a profile, or a part of one, without their entries and lists that are empty then."""
+    if isinstance(value, list):
+        return [entry for entry in value if mapping(entry).get("name") not in (DYNAMIC, TOPOLOGY)]
+    if isinstance(value, dict):
+        kept = {key: _without_cranes_plugins(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in ([], {})}
+    return value
 
 
 def is_dynamic_policy(document: Any) -> bool:

@@ -11,12 +11,13 @@ from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.validation.configuration import Target
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.migrate.changes import Severity
-from kube_scheduler_operator.config.migrate.crane_dynamic import DynamicConfig, read_dynamic
 from kube_scheduler_operator.config.migrate.crane_scheduler import (
+    DynamicConfig,
     SecondScheduler,
     convert_dynamic,
     convert_dynamic_policy,
     load_policy_object,
+    read_dynamic,
 )
 from kube_scheduler_operator.config.migrate.operator_objects import ConvertedObjects
 from kube_scheduler_operator.scheduling.load.policy import (
