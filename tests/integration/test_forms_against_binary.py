@@ -19,11 +19,10 @@ from kube_scheduler_operator.config.language.flags import validate_flags
 from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
 from kube_scheduler_operator.config.language.versions import Version
-from kube_scheduler_operator.config.lint.checks import Item, stock_of
+from kube_scheduler_operator.config.lint.checks import Item, election_of, stock_of
 from kube_scheduler_operator.config.lint.documents.find_documents import read_sources
 from kube_scheduler_operator.config.lint.forms.form import CommandLine
 from kube_scheduler_operator.config.lint.known_kinds import KINDS
-from kube_scheduler_operator.config.lint.leader_election import election_of
 from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 from ..forms.corpus import CASES, Case

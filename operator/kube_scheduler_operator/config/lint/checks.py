@@ -10,10 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base.findings import ERROR, WARNING, Finding, Path, Problem, Severity, format_path
+from ...base.go_values import boolean
 from ...base.images import ALLOWED_BY_DEFAULT, AllowedImages
+from ...base.objects import mapping
 from ...base.platform import KUBEADM, Platform
 from ...base.source.reader import Document, Position
 from ..language.feature_gates import FLAG, Gates, parse_gates
+from ..language.flags import ELECTION_FIELDS
 from ..language.plugins.known_schedulers import KnownScheduler, scheduler_of_image
 from ..language.schema import KIND
 from ..language.validation.configuration import Target
@@ -150,6 +153,25 @@ def kube_scheduler_of(item: Item, options: CheckOptions) -> str:
     if item.reader is not None:
         return "" if is_read_by_volcano(item) else f"the kube-scheduler of {item.reader.label}"
     return f"the kube-scheduler of --for {options.place}" if options.place else ""
+
+
+def election_of(config: Mapping[str, Any], reader: CommandLine | None) -> dict[str, Any]:
+    """Merge a configuration's leaderElection with the flags of the kube-scheduler that reads it."""
+    election = dict(mapping(config.get("leaderElection")))
+    for name, key in ELECTION_FIELDS.items():
+        argument = reader.last(name) if reader else None
+        if argument is None:
+            continue
+        election[key] = argument.value
+        if name == "leader-elect":
+            with suppress(ValueError):  # reported as a problem of the flag
+                election[key] = boolean(argument.value)
+    return election
+
+
+def has_unknown_election(reader: CommandLine | None) -> bool:
+    """Report whether only the cluster knows the value of a flag of leader election."""
+    return reader is not None and not reader.unknown.isdisjoint(ELECTION_FIELDS)
 
 
 # --- results and checkers ------------------------------------------------------------------------

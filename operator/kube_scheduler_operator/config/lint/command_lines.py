@@ -13,10 +13,16 @@ from ..language.flags import validate_flags, void_flags
 from ..language.schema import KIND
 from ..language.validation.configuration import Target
 from ..language.warnings.configuration import config_warnings
-from .checks import CheckOptions, Item, known_scheduler, stock_of
+from .checks import (
+    CheckOptions,
+    Item,
+    election_of,
+    has_unknown_election,
+    known_scheduler,
+    stock_of,
+)
 from .documents.linking import Readers, mount_of
 from .forms.form import KUBE_SCHEDULER, CommandLine
-from .leader_election import election_of, has_unknown_election
 
 NO_CONFIG_FLAG: Final = "NoConfigFlag"
 FILE_NOT_MOUNTED: Final = "FileNotMounted"

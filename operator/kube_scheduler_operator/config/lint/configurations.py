@@ -14,8 +14,16 @@ from ..language.warnings.configuration import (
     file_warnings,
     standalone_warnings,
 )
-from .checks import OTHER_SCHEDULER, Checked, CheckOptions, Item, is_read_by_volcano, target_of
-from .leader_election import election_of, has_unknown_election
+from .checks import (
+    OTHER_SCHEDULER,
+    Checked,
+    CheckOptions,
+    Item,
+    election_of,
+    has_unknown_election,
+    is_read_by_volcano,
+    target_of,
+)
 from .places import refused
 
 

@@ -13,7 +13,7 @@ from ...base.source.reader import Document, Position
 from ...base.source.tree import SourceNode
 from ..language.schema import KIND
 from ..language.versions import Version
-from ..language.warnings.configuration import ConfiguredScheduler, warnings_between
+from .between_documents import check_elections, check_scheduler_names, check_schedulers
 from .checks import (
     OTHER_SCHEDULER,
     Checked,
@@ -26,14 +26,12 @@ from .checks import (
     kube_scheduler_of,
 )
 from .command_lines import check_command
-from .configurations import is_run_by_provider
 from .documents.find_documents import (
     SYNTAX,
     Source,
     is_read,
     read_sources,
     readers_of,
-    sources_items,
 )
 from .documents.foreign_files import RENDERED
 from .documents.other_files import (
@@ -56,8 +54,6 @@ from .known_kinds import (
     is_policy,
     kind_of,
 )
-from .leader_election import check_elections
-from .pods_schedulers import check_scheduler_names
 from .reports.report import Diagnosis, ValidationReport
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
@@ -230,18 +226,15 @@ def _label(contents: Contents) -> str:
     return labels[0] if labels else "document"
 
 
-def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
+def _remarks(passed_over: int, templates: int) -> Iterator[str]:
     """Write remarks about files in directories that were not checked."""
-    remarks = []
     if passed_over:
         files = "1 file has" if passed_over == 1 else f"{passed_over} files have"
-        remarks.append(f"{files} nothing for kube-scheduler, so not checked")
+        yield f"{files} nothing for kube-scheduler, so not checked"
     if templates:
-        files = "1 file is an unrendered template"
-        if templates > 1:
-            files = f"{templates} files are unrendered templates"
-        remarks.append(f"{files}: helm template CHART | {RENDERED}")
-    return tuple(remarks)
+        one, many = "1 file is an unrendered template", "files are unrendered templates"
+        files = one if templates == 1 else f"{templates} {many}"
+        yield f"{files}: helm template CHART | {RENDERED}"
 
 
 def _of_volcano(labels: Sequence[str]) -> Iterator[str]:
@@ -294,47 +287,13 @@ def _check(
         for item, problem in checked.problems:
             if (id(item), format_path(problem.path)) not in reported:
                 yield item, problem
-    yield from _between(processes, found, options)
-    started = [pair for source in sources for pair in source.commands]
-    every = sources_items(sources)
+    yield from check_schedulers(processes, found, options)
     readers = readers_of(sources)
-    for item, command in started:
-        for problem in check_command(item, command, readers, options):
-            yield item, problem
+    for item, command in (started for source in sources for started in source.commands):
+        yield from ((item, problem) for problem in check_command(item, command, readers, options))
     configured = [(item, process.config) for item, process in processes if item.kind == KIND]
-    yield from check_elections(configured, every)
-    yield from check_scheduler_names([config for _, config in configured], every)
-
-
-_MOST_COMPARED: Final = 8
-"""Schedulers of one directory that may belong to one cluster; more are a collection of examples."""
-
-
-def _between(
-    processes: Sequence[tuple[Item, ConfiguredScheduler]],
-    found: Collection[str],
-    options: CheckOptions,
-) -> Iterator[tuple[Item, Problem]]:
-    """Yield warnings about schedulers that would run in one cluster.
-
-    These are the schedulers of the named files, and those of each directory.
-    """
-    groups: dict[str, list[tuple[Item, ConfiguredScheduler]]] = {}
-    for item, process in processes:
-        directory = item.file.rpartition("/")[0] if item.file in found else _NAMED
-        groups.setdefault(directory, []).append((item, process))
-    for directory, group in groups.items():
-        if directory != _NAMED and len(group) > _MOST_COMPARED:
-            continue
-        own = [pair for pair in group if not is_run_by_provider(pair[0], options)]
-        # A cluster has one scheduler of its provider, so several belong to several clusters.
-        compared = group if len(group) - len(own) < 2 else own
-        by_process = {id(process): item for item, process in compared}
-        for process, problem in warnings_between([process for _, process in compared]):
-            yield by_process[id(process)], problem
-
-
-_NAMED: Final = "\0"
+    yield from check_elections(configured, readers.items)
+    yield from check_scheduler_names([config for _, config in configured], readers.items)
 
 
 def _diagnosis(item: Item, problem: Problem) -> Diagnosis:
