@@ -33,6 +33,7 @@ NOT_READ: Final = "NotRead"
 NEVER_READ: Final = "NeverRead"
 OTHER_SCHEDULER: Final = "OtherScheduler"
 INVALID_NAME: Final = "InvalidName"
+NAME_PATH: Final[Path] = ("metadata", "name")
 
 _PART: Final = re.compile(
     r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|\.?([A-Za-z0-9_*-]+)"""
@@ -64,8 +65,7 @@ class Item:
     @property
     def name(self) -> str:
         """metadata.name; empty if it is missing."""
-        metadata = self.value.get("metadata")
-        return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+        return str(mapping(self.value.get("metadata")).get("name") or "")
 
     @property
     def label(self) -> str:
@@ -86,17 +86,6 @@ class Item:
         shown = self.place.version if self.place else None
         return shown or (self.reader.version if self.reader else None)
 
-    def gates(self, options: CheckOptions) -> Gates:
-        """Return the version and gates of the kube-scheduler that reads it."""
-        gates = options.gates
-        if self.version:
-            gates = replace(gates, version=self.version)
-        set_by_flag = self.reader.flags.get(FLAG, ()) if self.reader else ()
-        if set_by_flag:
-            with suppress(ValueError):  # reported as a problem of the flag
-                gates = replace(gates, explicit={**gates.explicit, **parse_gates(set_by_flag)})
-        return gates
-
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
@@ -107,7 +96,7 @@ class CheckOptions:
     stock: bool = True  # False if the image may have plugins that Kubernetes' own does not have
     images: AllowedImages = ALLOWED_BY_DEFAULT  # the images that the operator is known to allow
     scheduler: str = ""  # a known third-party scheduler, as in `Target`; empty: none
-    place: str = ""  # the provider or scheduler of `--for` (acceptance.py); empty: none
+    place: str = ""  # the provider or scheduler of `--for` (places.py); empty: none
 
     @property
     def target(self) -> Target:
@@ -128,15 +117,22 @@ def stock_of(command: CommandLine | None) -> bool:
     return command is None or not command.image or is_stock(command.image)
 
 
+def gates_of(gates: Gates, version: Version | None, command: CommandLine | None) -> Gates:
+    """Return the gates of a run for a kube-scheduler with a version and flags of its own."""
+    explicit = dict(gates.explicit)
+    with suppress(ValueError):  # reported as a problem of the flag
+        explicit |= parse_gates(command.flags.get(FLAG, ()) if command else ())
+    return replace(gates, version=version or gates.version, explicit=explicit)
+
+
 def target_of(item: Item, options: CheckOptions) -> Target:
-    gates = item.gates(options)
+    gates = gates_of(options.gates, item.version, item.reader)
     known = known_scheduler(item.reader)
     if known is not None:
         gates = replace(gates, version=known.rules)
         return Target(gates, stock=False, scheduler=f"{known.name}:{known.version}")
-    if not options.scheduler:
-        return Target(gates, stock=options.stock and stock_of(item.reader))
-    return Target(gates, stock=False, scheduler=options.scheduler)
+    stock = not options.scheduler and options.stock and stock_of(item.reader)
+    return Target(gates, stock=stock, scheduler=options.scheduler)
 
 
 def is_read_by_volcano(item: Item) -> bool:
@@ -205,17 +201,17 @@ def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Pr
     for item in items:
         if not item.name:
             message = f"{item.kind} has no metadata.name; add one"
-            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+            problems.append((item, Problem(NOT_READ, NAME_PATH, message)))
         elif item.name in named:
             message = f'a {item.kind} "{item.name}" is already defined; rename one of them'
-            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+            problems.append((item, Problem(NOT_READ, NAME_PATH, message)))
         else:
             named[item.name] = item
             if not SUBDOMAIN.fullmatch(item.name):
                 message = f'the API server rejects the name "{item.name}"'
                 example = object_name(item.name)
                 fix = f"use lowercase letters, digits and hyphens, for example {example}"
-                problems.append((item, Problem(INVALID_NAME, ("metadata", "name"), message, fix)))
+                problems.append((item, Problem(INVALID_NAME, NAME_PATH, message, fix)))
     return named, problems
 
 
@@ -229,15 +225,10 @@ def problems_of(
     judged: ValidationResult, items: Mapping[str, Item]
 ) -> Iterator[tuple[Item, Problem]]:
     """Convert the errors and warnings of a validated object to problems."""
-    by_severity: tuple[tuple[Severity, tuple[Finding, ...]], ...] = (
-        (ERROR, judged.findings),
-        (WARNING, judged.warnings),
-    )
-    for severity, findings in by_severity:
-        for finding in findings:
-            path = parse_path(finding.path.partition(" ")[2])
-            problem = Problem(finding.reason, path, finding.message, severity=severity)
-            yield items[judged.name], problem
+    errors = (replace(finding, blocking=True) for finding in judged.findings)
+    for finding in (*errors, *judged.warnings):
+        in_object = replace(finding, path=finding.path.partition(" ")[2])
+        yield items[judged.name], problem_of(in_object)
 
 
 def parse_path(text: str) -> Path:

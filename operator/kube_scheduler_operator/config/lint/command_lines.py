@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from ...base.findings import ERROR, WARNING, Path, Problem, did_you_mean, listing
-from ..language.feature_gates import FLAG, Gates, parse_gates
+from ...base.findings import ERROR, WARNING, Path, Problem, Severity, did_you_mean, listing
+from ..language.feature_gates import Gates
 from ..language.flags import validate_flags, void_flags
 from ..language.schema import KIND
 from ..language.validation.configuration import Target
@@ -17,12 +16,13 @@ from .checks import (
     CheckOptions,
     Item,
     election_of,
+    gates_of,
     has_unknown_election,
     known_scheduler,
     stock_of,
 )
 from .documents.linking import Readers, mount_of
-from .forms.form import KUBE_SCHEDULER, CommandLine
+from .forms.form import KUBE_SCHEDULER, CommandLine, Mount
 
 NO_CONFIG_FLAG: Final = "NoConfigFlag"
 FILE_NOT_MOUNTED: Final = "FileNotMounted"
@@ -37,7 +37,7 @@ def check_command(
     if command.program != KUBE_SCHEDULER:
         return
     version = command.version or (item.place.version if item.place else None)
-    gates = replace(options.gates, version=version) if version else options.gates
+    gates = gates_of(options.gates, version, command)
     stock = options.stock and stock_of(command)
     known = known_scheduler(command)
     own = known.own_flags if known else frozenset()
@@ -61,61 +61,56 @@ def _check_files(
 ) -> Iterator[Problem]:
     """Check that the container has the file that --config, or the program's own flag, names."""
     argument = command.last(command.config_flag)
-    if argument is None or not argument.value or not argument.is_known:
+    if argument is None or not (argument.value and argument.is_known) or command.mounts is None:
         return
-    if command.mounts is None:
-        return
-    mount = mount_of(command, argument.value)
+    file, mount = argument.value, mount_of(command, argument.value)
     if mount is None:
         where = "the Pod" if command.account or command.image else f"{command.program}'s Pod"
-        message = f"no volume of {where} has {argument.value}, which --{command.config_flag} names"
+        message = f"no volume of {where} has {file}, which --{command.config_flag} names"
         effect = ": kube-scheduler does not start" if stock else "; the image may have it"
-        yield Problem(
-            FILE_NOT_MOUNTED,
-            argument.path,
-            f"{message}{effect}",
-            command.mount_fix.replace("FILE", argument.value),
-            ERROR if stock else WARNING,
-        )
+        fix = command.mount_fix.replace("FILE", file)
+        severity: Severity = ERROR if stock else WARNING
+        yield Problem(FILE_NOT_MOUNTED, argument.path, f"{message}{effect}", fix, severity)
         return
     if mount.kind:
-        keys = readers.keys_of(mount, command.namespace)
-        others = readers.namespaces_of(mount) if keys is None else []
-        if others:
-            yield Problem(
-                OTHER_NAMESPACE,
-                mount.at or argument.path,
-                f"{mount.kind} {mount.name} of these files is in namespace {listing(others)}, the "
-                f"Pod in {command.namespace}: without one there, the Pod does not start",
-                f"set metadata.namespace of the {mount.kind} to {command.namespace}",
-                WARNING,
-            )
-        key = mount.key_of(argument.value)
-        if keys is not None and key not in keys:
-            has = f"; it has {listing(keys)}" if mount.kind == "ConfigMap" and keys else ""
-            similar = did_you_mean(key, keys).removeprefix("; ") if key else ""
-            yield Problem(
-                MISSING_KEY,
-                argument.path,
-                f"{mount.kind} {mount.name} has no key "
-                f'"{key or argument.value.rpartition("/")[2]}", so {argument.value} does not '
-                f"exist{has}",
-                similar or "name one of its keys, or list it in items of the volume",
-            )
+        yield from _check_keys(command, file, mount, readers, argument.path)
         return
-    node = item.place.node_mounts if item.place else None
-    file = mount.node_file(argument.value)
+    node, file = item.place.node_mounts if item.place else None, mount.node_file(file)
     if node is None or not mount.name:
         return
-    if any(source.path and source.holds(file) for source in node):
+    if not any(source.path and source.holds(file) for source in node):
+        message = (
+            f"the node has no file {file}: no extraMounts of a control-plane node puts it there"
+        )
+        mounts = f"[{{hostPath: ./kube-scheduler.yaml, containerPath: {file}}}]"
+        fix = f"add to that node: extraMounts: {mounts}"
+        yield Problem(FILE_NOT_MOUNTED, mount.at or argument.path, message, fix)
+
+
+def _check_keys(
+    command: CommandLine, file: str, mount: Mount, readers: Readers, path: Path
+) -> Iterator[Problem]:
+    """Check that the ConfigMap or Secret of a mount has the key of a file."""
+    keys = readers.keys_of(mount, command.namespace)
+    if keys is None:
+        if namespaces := readers.namespaces_of(mount):
+            message = (
+                f"{mount.kind} {mount.name} of these files is in namespace {listing(namespaces)}, "
+                f"the Pod in {command.namespace}: without one there, the Pod does not start"
+            )
+            fix = f"set metadata.namespace of the {mount.kind} to {command.namespace}"
+            yield Problem(OTHER_NAMESPACE, mount.at or path, message, fix, WARNING)
         return
-    yield Problem(
-        FILE_NOT_MOUNTED,
-        mount.at or argument.path,
-        f"the node has no file {file}: no extraMounts of a control-plane node puts it there",
-        f"add to that node: extraMounts: [{{hostPath: ./kube-scheduler.yaml, containerPath: "
-        f"{file}}}]",
-    )
+    key = mount.key_of(file)
+    if key not in keys:
+        has = f"; it has {listing(keys)}" if mount.kind == "ConfigMap" and keys else ""
+        message = (
+            f'{mount.kind} {mount.name} has no key "{key or file.rpartition("/")[2]}", so {file} '
+            f"does not exist{has}"
+        )
+        similar = did_you_mean(key, keys).removeprefix("; ") if key else ""
+        fix = similar or "name one of its keys, or list it in items of the volume"
+        yield Problem(MISSING_KEY, path, message, fix)
 
 
 def _at_its_flag(problem: Problem, command: CommandLine) -> Problem:
@@ -131,43 +126,30 @@ def _place_of(flag: str, command: CommandLine) -> Path:
 
 def _unread_mount(command: CommandLine, readers: Readers) -> Iterator[Problem]:
     """Report a mounted configuration that no flag names."""
-    for mount in () if command.config else command.mounts or ():
+    for mount in command.mounts or ():
         keys = readers.keys_of(mount, command.namespace) if mount.kind == "ConfigMap" else None
         if keys and _has_configuration(mount.name, readers):
             flag = command.config_flag
-            path = f"{mount.path or '/etc/kubernetes/scheduler'}/{keys[0]}"
-            yield Problem(
-                NO_CONFIG_FLAG,
-                command.at,
+            message = (
                 f"{command.program} does not read the configuration in ConfigMap {mount.name}: "
-                f"no flag --{flag} names it",
-                f"add --{flag}={path}" + ("" if mount.path else " and mount the volume there"),
-                WARNING,
+                f"no flag --{flag} names it"
             )
+            fix = f"add --{flag}={mount.path or '/etc/kubernetes/scheduler'}/{keys[0]}"
+            fix += "" if mount.path else " and mount the volume there"
+            yield Problem(NO_CONFIG_FLAG, command.at, message, fix, WARNING)
             return
+
+
+def _has_configuration(name: str, readers: Readers) -> bool:
+    texts = (item.place.text for item in readers.items if item.place and item.kind == KIND)
+    return any(text.name == name for text in texts if text is not None)
 
 
 def _without_a_file(command: CommandLine, gates: Gates) -> Iterator[Problem]:
     """Yield warnings about what kube-scheduler does without a configuration."""
-    if not command.account:
-        return
-    explicit = {}
-    with suppress(ValueError):
-        explicit = parse_gates(command.flags.get(FLAG, ()))
-    target = Target(replace(gates, explicit={**gates.explicit, **explicit}))
-    if has_unknown_election(command):
+    if not command.account or has_unknown_election(command):
         return
     election = election_of({}, command)
     if election.get("leaderElect") is False:
-        for problem in config_warnings({}, target, election):
+        for problem in config_warnings({}, Target(gates), election):
             yield replace(problem, path=_place_of("leader-elect", command))
-
-
-def _has_configuration(name: str, readers: Readers) -> bool:
-    return any(
-        item.place is not None
-        and item.place.text is not None
-        and item.place.text.name == name
-        and item.kind == KIND
-        for item in readers.items
-    )

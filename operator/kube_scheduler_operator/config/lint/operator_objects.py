@@ -18,7 +18,16 @@ from ...kube.resource import SCHEDULER_EXTENDERS, SCHEDULER_PROFILES, SECONDARY_
 from ..language.feature_gates import Gates, parse_gates
 from ..language.validation.configuration import Target
 from ..language.warnings.configuration import ConfiguredScheduler
-from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
+from .checks import (
+    NAME_PATH,
+    NOT_READ,
+    Checked,
+    CheckOptions,
+    Item,
+    by_name,
+    problem_of,
+    problems_of,
+)
 
 if TYPE_CHECKING:
     from ..effective.control_plane.scheduler import EffectiveControlPlane
@@ -109,13 +118,11 @@ def facts_of_files(options: CheckOptions) -> Facts:
 def _read(items: Sequence[Item]) -> tuple[_Documents, list[tuple[Item, Problem]]]:
     """Return (documents with objects that the API server would store, problems of the others)."""
     single, problems = _single_objects(items)
-    profiles, unnamed = by_name(item for item in items if item.kind == PROFILE)
-    problems += unnamed
-    extenders, unnamed = _valid(items, SCHEDULER_EXTENDERS)
-    problems += unnamed
-    secondaries, unnamed = _valid(items, SECONDARY_SCHEDULERS)
-    problems += unnamed
-    return _Documents(single, profiles, extenders, secondaries), problems
+    profiles, of_profiles = by_name(item for item in items if item.kind == PROFILE)
+    extenders, of_extenders = _valid(items, SCHEDULER_EXTENDERS)
+    secondaries, of_secondaries = _valid(items, SECONDARY_SCHEDULERS)
+    documents = _Documents(single, profiles, extenders, secondaries)
+    return documents, [*problems, *of_profiles, *of_extenders, *of_secondaries]
 
 
 def _single_objects(
@@ -128,13 +135,14 @@ def _single_objects(
         if item.kind in _MANY:
             continue
         if item.name not in ("", names.CLUSTER):
-            message = f'{item.kind} "{item.name}" is ignored'
-            fix = f'rename it to "{names.CLUSTER}"'
-            problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
-            problems.append((item, problem))
+            message, fix = (
+                f'{item.kind} "{item.name}" is ignored',
+                f'rename it to "{names.CLUSTER}"',
+            )
+            problems.append((item, Problem(NOT_READ, NAME_PATH, message, fix, WARNING)))
         elif item.kind in chosen:
             message = f"a {item.kind} is already defined and a cluster has one; remove one of them"
-            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+            problems.append((item, Problem(NOT_READ, NAME_PATH, message)))
         else:
             chosen[item.kind] = item
     return chosen, problems
@@ -206,26 +214,20 @@ def _add_secondaries(composed: Effective, documents: _Documents, checked: Checke
             checked.problems += problems_of(profile, documents.profiles)
         for extender in scheduler.extenders:
             checked.problems += problems_of(extender, documents.extenders)
-        checked.problems += [
-            (_document_of(finding, item, documents), _problem(finding))
-            for finding in scheduler.all_findings
-        ]
+        findings = scheduler.all_findings
+        checked.problems += [_located(finding, item, documents) for finding in findings]
         if not scheduler.blocking:
             config, target = scheduler.composition.config, scheduler.target
             checked.processes.append((item, ConfiguredScheduler(item.file, config, target)))
 
 
-def _document_of(finding: Finding, item: Item, documents: _Documents) -> Item:
-    """Return the document with an error of a SecondaryScheduler: its own, or a profile's."""
+def _located(finding: Finding, item: Item, documents: _Documents) -> tuple[Item, Problem]:
+    """Convert a finding of a SecondaryScheduler to a problem of it, or of one of its profiles."""
     kind, _, rest = finding.path.partition("/")
-    return documents.profiles[rest.partition(" ")[0]] if kind == PROFILE else item
-
-
-def _problem(finding: Finding) -> Problem:
-    """Convert a finding to a problem of the document that has it."""
-    kind, _, rest = finding.path.partition("/")
-    path = rest.partition(" ")[2] if kind == PROFILE else finding.path
-    return problem_of(replace(finding, path=path))
+    if kind != PROFILE:
+        return item, problem_of(finding)
+    name, _, path = rest.partition(" ")
+    return documents.profiles[name], problem_of(replace(finding, path=path))
 
 
 def scheduler_of(item: Item) -> str:

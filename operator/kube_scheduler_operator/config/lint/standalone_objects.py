@@ -15,7 +15,7 @@ from ...base.objects import mapping
 from ...kube.resource import LOAD_POLICIES
 from ...scheduling.load.policy import LoadPolicyError
 from ...scheduling.load.policy_files import CRANE_KIND, OWN_KIND, from_document
-from .checks import NOT_READ, Checked, CheckOptions, Item, by_name
+from .checks import NAME_PATH, NOT_READ, Checked, CheckOptions, Item, by_name
 
 ANOTHER: Final = "AnotherPolicy"
 
@@ -31,7 +31,7 @@ def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked
                 f'LoadPolicy "{next(iter(own))}" is also defined, and only the older of the two is '
                 "used; remove one of them"
             )
-            checked.problems.append((item, Problem(ANOTHER, ("metadata", "name"), message)))
+            checked.problems.append((item, Problem(ANOTHER, NAME_PATH, message)))
         checked.problems += [(item, problem) for problem in _own_problems(item, namespace)]
     for item in items:
         if item.kind == CRANE_KIND:
@@ -83,12 +83,13 @@ def check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Che
                 Problem(warning.reason, warning.path, warning.message, warning.fix, WARNING)
                 for warning in settings_warnings(spec, options.platform, defaults)
             ]
-        path = ("metadata", "name")
         if item.name != names.CLUSTER:
             message = f'the API server rejects {item.kind} "{item.name}"; a cluster has one'
-            problems.insert(0, Problem(NOT_READ, path, message, f'rename it to "{names.CLUSTER}"'))
+            problems.insert(
+                0, Problem(NOT_READ, NAME_PATH, message, f'rename it to "{names.CLUSTER}"')
+            )
         elif index:
             message = f"{item.kind} is already defined, and a cluster has one"
-            problems.insert(0, Problem(NOT_READ, path, message, "remove one of them"))
+            problems.insert(0, Problem(NOT_READ, NAME_PATH, message, "remove one of them"))
         checked.problems += [(item, problem) for problem in problems]
     return checked

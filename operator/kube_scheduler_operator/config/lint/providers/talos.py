@@ -50,7 +50,7 @@ def write(desired: Desired, release: Version | None) -> ProviderOutput:
         "talosctl patch machineconfig --nodes CONTROL-PLANE-NODES --patch @FILE",
         content,
     )
-    findings = [*_release(release), *unsupported_agents(desired)]
+    findings = [*_too_old(release), *unsupported_agents(desired)]
     if not lists:
         findings += unsupported_repetitions(
             desired,
@@ -58,7 +58,7 @@ def write(desired: Desired, release: Version | None) -> ProviderOutput:
             f"upgrade Talos and use --for talos:{LISTS_SINCE.short}",
         )
     if document:
-        findings += _files(files)
+        findings += _not_mounted(files)
     return ProviderOutput((file,), tuple(findings))
 
 
@@ -71,22 +71,17 @@ def _config(desired: Desired) -> dict[str, Any]:
     return {**kept, "clientConnection": connection} if connection else kept
 
 
-def _release(release: Version | None) -> Iterator[ProviderFinding]:
+def _too_old(release: Version | None) -> Iterator[ProviderFinding]:
     if release is not None and release < OLDEST:
-        yield ProviderFinding(
-            "VersionNotSupported",
-            "",
+        message = (
             f"Talos supports a scheduler configuration from {OLDEST.short} on, not in "
-            f"{release.short}",
-            "upgrade Talos",
+            f"{release.short}"
         )
+        yield ProviderFinding("VersionNotSupported", "", message, "upgrade Talos")
 
 
-def _files(files: Iterable[str]) -> Iterator[ProviderFinding]:
+def _not_mounted(files: Iterable[str]) -> Iterator[ProviderFinding]:
+    message = "Talos' KubeSchedulerConfig mounts no files, so kube-scheduler does not find this one"
+    fix = "keep cluster.scheduler, which has extraVolumes: use --for talos"
     for path in files:
-        yield ProviderFinding(
-            "FileNotMounted",
-            path,
-            "Talos' KubeSchedulerConfig mounts no files, so kube-scheduler does not find this one",
-            "keep cluster.scheduler, which has extraVolumes: use --for talos",
-        )
+        yield ProviderFinding("FileNotMounted", path, message, fix)

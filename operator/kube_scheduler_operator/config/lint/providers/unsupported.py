@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import Path, format_path, listing
@@ -26,12 +26,8 @@ def unsupported(
 ) -> Iterator[ProviderFinding]:
     """Report what a provider with a configuration of its own does not support.
 
-    Args:
-        desired: the scheduler.
-        provider: its name in messages.
-        profile: the index of the only profile that it supports; None: it supports all.
-        fields: the fields of the configuration that it supports besides profiles.
-        flags: the flags that it supports.
+    It supports `fields` of the configuration besides profiles, `flags`, and all profiles or only
+    the one with the index `profile`.
     """
     if profile is not None:
         yield from _profiles(desired, provider, profile)
@@ -43,28 +39,23 @@ def unsupported(
 
 def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
     """Report agents of SchedulerExtenders, which only the operator starts."""
+    message = "the operator runs agents beside its own schedulers only"
+    fix = (
+        "set spec.scheduler to a SecondaryScheduler, or use spec.url and run the extender yourself"
+    )
     for extender in desired.extenders:
         if extender.agent is not None:
-            yield ProviderFinding(
-                "AgentNotSupported",
-                f"SchedulerExtender/{extender.name} spec.agent",
-                "the operator runs agents beside its own schedulers only",
-                "set spec.scheduler to a SecondaryScheduler, or use spec.url and run the extender "
-                "yourself",
-            )
+            path = f"SchedulerExtender/{extender.name} spec.agent"
+            yield ProviderFinding("AgentNotSupported", path, message, fix)
 
 
 def _extenders(desired: Desired, provider: str) -> Iterator[ProviderFinding]:
     """Report extenders, for a provider that supports none; agents have a finding of their own."""
+    message = f"{provider} does not support extenders"
+    fix = "set spec.scheduler of the SchedulerExtender to a SecondaryScheduler"
     for index in range(len(desired.config.get("extenders") or ())):
-        if index < len(desired.extenders) and desired.extenders[index].agent is not None:
-            continue
-        yield ProviderFinding(
-            "ExtenderNotSupported",
-            desired.extender(index),
-            f"{provider} does not support extenders",
-            "set spec.scheduler of the SchedulerExtender to a SecondaryScheduler",
-        )
+        if not (index < len(desired.extenders) and desired.extenders[index].agent is not None):
+            yield ProviderFinding("ExtenderNotSupported", desired.extender(index), message, fix)
 
 
 def _settings(
@@ -74,11 +65,10 @@ def _settings(
     message = f"{provider} does not support this field"
     if supported:
         message = f"{provider} supports only {listing(supported)}"
-    for path in _leaves(desired.settings, lambda key: key in supported):
-        there = format_path(("spec", "config", *path)) if path[0] in SETTINGS else ""
-        yield ProviderFinding(
-            "FieldNotSupported", desired.setting(*path), message, _remove_or_set(there)
-        )
+    others = {key: value for key, value in desired.settings.items() if key not in supported}
+    for path in _leaves(others):
+        fix = _remove_or_set(("spec", "config", *path) if path[0] in SETTINGS else ())
+        yield ProviderFinding("FieldNotSupported", desired.setting(*path), message, fix)
 
 
 def _flags(
@@ -87,45 +77,38 @@ def _flags(
     """Report flags other than `supported`."""
     for name in desired.flags:
         if name not in supported:
-            yield ProviderFinding(
-                "FlagNotSupported",
-                desired.flag(name),
-                f"{provider} does not support the flag {'-' if len(name) == 1 else '--'}{name}",
-                _remove_or_set(_flag_of_a_secondary_scheduler(name)),
-            )
+            flag = f"-{name}" if len(name) == 1 else f"--{name}"
+            message = f"{provider} does not support the flag {flag}"
+            fix = _remove_or_set(_field_of_secondary_scheduler(name))
+            yield ProviderFinding("FlagNotSupported", desired.flag(name), message, fix)
 
 
 def _profiles(desired: Desired, provider: str, taken: int) -> Iterator[ProviderFinding]:
     """Report all profiles except the one at the index `taken`."""
     for index, profile in enumerate(desired.profiles):
         if index != taken:
-            yield ProviderFinding(
-                "ProfileNotSupported",
-                desired.profile(index),
-                f'{provider} does not support the profile "{scheduler_name(profile)}"',
-                SECONDARY,
-            )
+            message = f'{provider} does not support the profile "{scheduler_name(profile)}"'
+            path = desired.profile(index)
+            yield ProviderFinding("ProfileNotSupported", path, message, SECONDARY)
 
 
-def _flag_of_a_secondary_scheduler(name: str) -> str:
+def _field_of_secondary_scheduler(flag: str) -> Path:
     """Return the field for a flag; empty if a SecondaryScheduler does not support it."""
-    if name in _SECONDARY_FIELDS:
-        return f"spec.{_SECONDARY_FIELDS[name]}"
-    if name in RESERVED or name.startswith(ELECTION):
-        return ""
-    return format_path(("spec", "extraArguments", name))
+    if flag in _SECONDARY_FIELDS:
+        return ("spec", _SECONDARY_FIELDS[flag])
+    is_reserved = flag in RESERVED or flag.startswith(ELECTION)
+    return () if is_reserved else ("spec", "extraArguments", flag)
 
 
-def _remove_or_set(there: str) -> str:
-    return f"remove it, or set {there} of a SecondaryScheduler" if there else "remove it"
+def _remove_or_set(path: Path) -> str:
+    other = f", or set {format_path(path)} of a SecondaryScheduler" if path else ""
+    return f"remove it{other}"
 
 
-def _leaves(value: Mapping[str, Any], skip: Callable[[str], bool], at: Path = ()) -> Iterator[Path]:
+def _leaves(value: Mapping[str, Any], at: Path = ()) -> Iterator[Path]:
     for key, item in value.items():
-        if not at and skip(key):
-            continue
         if isinstance(item, Mapping) and item:
-            yield from _leaves(item, skip, (*at, key))
+            yield from _leaves(item, (*at, key))
         else:
             yield (*at, key)
 
@@ -134,10 +117,8 @@ def unsupported_repetitions(desired: Desired, who: str, fix: str) -> Iterator[Pr
     """Report flags with several values, of which the map of `who` keeps one."""
     for name, values in desired.flags.items():
         if len(values) > 1:
-            yield ProviderFinding(
-                "RepeatedFlagNotSupported",
-                desired.flag(name),
+            message = (
                 f"{who} accepts a flag once, and --{name} has {len(values)} values, of which only "
-                "the last one is written",
-                fix,
+                "the last one is written"
             )
+            yield ProviderFinding("RepeatedFlagNotSupported", desired.flag(name), message, fix)
