@@ -77,10 +77,15 @@ def convert_agents(
     containers: dict[int, AgentContainer] = {}
     replaced: list[int] = []
     for index, extender in enumerate(config.get("extenders") or ()):
-        port = _agent_port(extender)
+        port, policies = _agents_of(extender)
         if port in running:
             known = containers.setdefault(port, AgentContainer(port, running[port]))
-            _take(known, extender, ("extenders", index))
+            path: Path = ("extenders", index)
+            known.paths.append(path)
+            if policy := policies.get("filterVerb"):
+                known.filters[policy] = (*path, "filterVerb")
+            if policy := policies.get("prioritizeVerb"):
+                known.weights[policy] = int(extender.get("weight") or 1)
             replaced.append(index)
     if not containers:
         return None
@@ -97,18 +102,19 @@ def convert_agents(
     return ConvertedObjects(tuple(objects), all_changes, tuple(problems))
 
 
-def _agent_port(extender: Any) -> int:
-    """Return the port of an extender all of whose verbs belong to agents; -1 for any other."""
+def _agents_of(extender: Any) -> tuple[int, Mapping[str, str]]:
+    """Return (port, field of a verb -> policy); (-1, …) if a verb belongs to no agent."""
     entry = mapping(extender)
     try:
         url = urlsplit(str(entry.get("urlPrefix") or ""))
         port = url.port or DEFAULT_PORT
     except ValueError:
-        return -1
-    verbs = [str(entry[key]) for key in ("filterVerb", "prioritizeVerb") if entry.get(key)]
-    known = [match for verb in verbs if (match := _VERB.fullmatch(verb)) and _exists(match[2])]
-    agents = bool(verbs) and len(known) == len(verbs)
-    return port if agents and url.hostname in _LOCAL else -1
+        return -1, {}
+    verbs = {key: str(entry[key]) for key in ("filterVerb", "prioritizeVerb") if entry.get(key)}
+    matches = {key: match for key, verb in verbs.items() if (match := _VERB.fullmatch(verb))}
+    policies = {key: match[2] for key, match in matches.items() if _exists(match[2])}
+    are_agents = url.hostname in _LOCAL and bool(verbs) and len(policies) == len(verbs)
+    return port if are_agents else -1, policies
 
 
 def _exists(policy: str) -> bool:
@@ -117,19 +123,6 @@ def _exists(policy: str) -> bool:
     except UnknownPolicyError:
         return False
     return True
-
-
-def _take(container: AgentContainer, extender: Any, path: Path) -> None:
-    entry = mapping(extender)
-    container.paths.append(path)
-    for key in ("filterVerb", "prioritizeVerb"):
-        match = _VERB.fullmatch(str(entry.get(key) or ""))
-        if match is None:
-            continue
-        if key == "filterVerb":
-            container.filters[match[2]] = (*path, key)
-        else:
-            container.weights[match[2]] = int(entry.get("weight") or 1)
 
 
 def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]]:

@@ -27,13 +27,16 @@ from .plugin_lists import chosen_strategy
 
 _ALL_OF_A_TERM: Final = 100
 """The maximum weight of a preferred term, shared evenly by the labels of NodeLabel."""
+_ANYWAY: Final = "ScheduleAnyway"
+
+
+def _constraint(skew: int, label: str) -> dict[str, Any]:
+    return {"maxSkew": skew, "topologyKey": label, "whenUnsatisfiable": _ANYWAY}
+
+
 _SYSTEM: Final = (
-    {"maxSkew": 3, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},
-    {
-        "maxSkew": 5,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "ScheduleAnyway",
-    },
+    _constraint(3, "kubernetes.io/hostname"),
+    _constraint(5, "topology.kubernetes.io/zone"),
 )
 """The constraints of defaultingType System in PodTopologySpread."""
 
@@ -97,16 +100,14 @@ def _entry(argument: Argument, report: ConversionLog) -> dict[str, Any]:
         where = (*argument.path, "apiVersion")
         if is_in_tree(argument.name):
             args["apiVersion"] = f"{GROUP}/v1"
-            report.same(
-                where, f"{version} changed to {args['apiVersion']}", "the fields are the same"
-            )
+            what = f"{version} changed to {args['apiVersion']}"
+            report.same(where, what, "the fields are the same")
         else:
-            report.differs(
-                where,
-                f"{version} kept",
+            why = (
                 f"{argument.name} is not in-tree; its image must read these arguments in a v1 "
-                "configuration",
+                "configuration"
             )
+            report.differs(where, f"{version} kept", why)
     return {"name": argument.name, "args": args}
 
 
@@ -168,55 +169,46 @@ def _labels(
     """Convert required and preferred node labels to an affinity of all pods."""
     if argument is None:
         return
-    args = argument.args or {}
-    requirements = [
-        {"key": label, "operator": operator}
-        for name, operator in (("presentLabels", "Exists"), ("absentLabels", "DoesNotExist"))
-        for label in args.get(name) or ()
-    ]
-    preferences = [
-        (name, label, operator)
-        for name, operator in (
-            ("presentLabelsPreference", "Exists"),
-            ("absentLabelsPreference", "DoesNotExist"),
-        )
-        for label in args.get(name) or ()
-    ]
-    where = argument.path
-    if requirements and _runs(ran, "filter", NODE_LABEL):
-        added = _added_affinity(converted)
-        required = added.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
-        terms = required.setdefault("nodeSelectorTerms", [{}])
-        for term in terms:  # terms are ORed, so each gets the labels
-            term.setdefault("matchExpressions", []).extend(
-                dict(requirement) for requirement in requirements
-            )
+    args, where = argument.args or {}, argument.path
+    required = _expressions(args, "presentLabels", "absentLabels")
+    preferred = _expressions(args, "presentLabelsPreference", "absentLabelsPreference")
+    if required and _runs(ran, "filter", NODE_LABEL):
+        affinity = _added_affinity(converted, "requiredDuringSchedulingIgnoredDuringExecution", {})
+        for term in affinity.setdefault("nodeSelectorTerms", [{}]):  # terms are ORed
+            term.setdefault("matchExpressions", []).extend(map(dict, required))
+        what = "required labels moved to addedAffinity of NodeAffinity"
         if _runs(ran, "filter", "NodeAffinity"):
-            why = "it requires the same labels for every pod"
-            report.same(where, "required labels moved to addedAffinity of NodeAffinity", why)
+            report.same(where, what, "it requires the same labels for every pod")
         else:
             why = "NodeAffinity must filter for it, and then also applies the pods' own affinity"
-            report.differs(where, "required labels moved to addedAffinity of NodeAffinity", why)
-    elif requirements:
+            report.differs(where, what, why)
+    elif required:
         report.same(where, "required labels removed", f"{NODE_LABEL} was not enabled at filter")
-    if preferences and _runs(ran, "score", NODE_LABEL):
-        weight = max(1, _ALL_OF_A_TERM // len(preferences))
-        added = _added_affinity(converted)
-        added.setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).extend(
-            {
-                "weight": weight,
-                "preference": {"matchExpressions": [{"key": label, "operator": operator}]},
-            }
-            for _name, label, operator in preferences
-        )
-        report.differs(
-            where,
-            "preferred labels moved to addedAffinity of NodeAffinity",
+    if preferred and _runs(ran, "score", NODE_LABEL):
+        weight = max(1, _ALL_OF_A_TERM // len(preferred))
+        terms = _added_affinity(converted, "preferredDuringSchedulingIgnoredDuringExecution", [])
+        for expression in preferred:
+            terms.append({"weight": weight, "preference": {"matchExpressions": [expression]}})
+        why = (
             "they share the score and the weight of the pods' own preferences, and the best node "
-            "gets the full score",
+            "gets the full score"
         )
-    elif preferences:
+        report.differs(where, "preferred labels moved to addedAffinity of NodeAffinity", why)
+    elif preferred:
         report.same(where, "preferred labels removed", f"{NODE_LABEL} was not enabled at score")
+
+
+def _expressions(args: Mapping[str, Any], present: str, absent: str) -> list[dict[str, str]]:
+    return [
+        {"key": label, "operator": operator}
+        for name, operator in ((present, "Exists"), (absent, "DoesNotExist"))
+        for label in args.get(name) or ()
+    ]
+
+
+def _added_affinity(entries: list[dict[str, Any]], kind: str, default: Any) -> Any:
+    """Return the terms of a kind in NodeAffinity's addedAffinity, created if missing."""
+    return _of(entries, "NodeAffinity").setdefault("addedAffinity", {}).setdefault(kind, default)
 
 
 def _services(
@@ -233,30 +225,29 @@ def _services(
         what = f"affinity by {', '.join(args['affinityLabels'])} removed"
         report.lost(argument.path, what, WITHOUT_REPLACEMENT[SERVICE_AFFINITY])
     labels = args.get("antiAffinityLabelsPreference", [])
+    what = f"anti-affinity by {', '.join(labels)}"
     if labels and not _runs(ran, "score", SERVICE_AFFINITY):
-        what = f"anti-affinity by {', '.join(labels)} removed"
-        report.same(argument.path, what, f"{SERVICE_AFFINITY} was not enabled at score")
+        why = f"{SERVICE_AFFINITY} was not enabled at score"
+        report.same(argument.path, f"{what} removed", why)
     elif labels:
-        spread = _of(converted, SPREAD)
-        constraints = spread.get("defaultConstraints") or []
-        if spread.get("defaultingType", "List" if constraints else "System") == "System":
-            constraints = [dict(constraint) for constraint in _SYSTEM]
-        taken = {
-            (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
-            for constraint in constraints
-        }
-        for label in labels:
-            if (label, "ScheduleAnyway") not in taken:
-                constraints.append(
-                    {"maxSkew": 1, "topologyKey": label, "whenUnsatisfiable": "ScheduleAnyway"}
-                )
-        spread |= {"defaultingType": "List", "defaultConstraints": constraints}
-        report.differs(
-            argument.path,
-            f"anti-affinity by {', '.join(labels)} moved to defaultConstraints of {SPREAD}",
+        _spread_over(labels, _of(converted, SPREAD))
+        why = (
             "they apply to pods of Services, ReplicaSets and StatefulSets without their own "
-            "constraints, and share the weight of its other constraints",
+            "constraints, and share the weight of its other constraints"
         )
+        report.differs(argument.path, f"{what} moved to defaultConstraints of {SPREAD}", why)
+
+
+def _spread_over(labels: list[str], spread: dict[str, Any]) -> None:
+    """Add constraints for labels to the arguments of PodTopologySpread."""
+    constraints = spread.get("defaultConstraints") or []
+    if spread.get("defaultingType", "List" if constraints else "System") == "System":
+        constraints = [dict(constraint) for constraint in _SYSTEM]
+    taken = {(entry.get("topologyKey"), entry.get("whenUnsatisfiable")) for entry in constraints}
+    for label in labels:
+        if (label, _ANYWAY) not in taken:
+            constraints.append(_constraint(1, label))
+    spread |= {"defaultingType": "List", "defaultConstraints": constraints}
 
 
 def _constraints(
@@ -271,12 +262,6 @@ def _constraints(
             set_argument(converted, SPREAD, "defaultingType", "List")
             why = "old versions inferred it from the constraints, v1 does not"
             report.same(argument.path, "defaultingType set to List", why)
-
-
-def _added_affinity(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    args = _of(entries, "NodeAffinity")
-    added: dict[str, Any] = args.setdefault("addedAffinity", {})
-    return added
 
 
 def _of(entries: list[dict[str, Any]], plugin: str) -> dict[str, Any]:
