@@ -158,6 +158,7 @@ def secondary_objects(
 # --- extenders -----------------------------------------------------------------------------------
 
 EXTENDER: Final = SCHEDULER_EXTENDERS.kind
+_DEFINITION: Final = f"{SCHEDULER_EXTENDERS.name}.yaml"
 DEFAULT_TIMEOUT: Final = 5_000_000_000
 """Nanoseconds; kube-scheduler's DefaultExtenderTimeout, for 0 as well."""
 
@@ -187,12 +188,8 @@ def extender_objects(
 ) -> ExtenderObjects:
     """Convert the extenders of a configuration (v1) with valid types.
 
-    Args:
-        config: KubeSchedulerConfiguration v1.
-        scheduler: the SecondaryScheduler that calls them; None: the control plane's scheduler.
-        used: names of other SchedulerExtenders; the new ones are added.
-        report: receives the changes.
-        replaced: indexes of extenders that other objects replace.
+    `scheduler` is the SecondaryScheduler that calls them; None: the control plane's scheduler.
+    `used` and `replaced` are as in `secondary_objects`.
     """
     objects: list[dict[str, Any]] = []
     kept: list[Mapping[str, Any]] = []
@@ -212,15 +209,9 @@ def extender_objects(
         if scheduler is not None:
             spec = {"scheduler": scheduler, **spec}
         candidate = operator_object(SCHEDULER_EXTENDERS, _extender_name(entry, used), spec)
-        problem = next(
-            validate_object(
-                candidate, f"{SCHEDULER_EXTENDERS.name}.yaml", SCHEDULER_EXTENDERS.version
-            ),
-            None,
-        )
+        problem = next(validate_object(candidate, _DEFINITION, SCHEDULER_EXTENDERS.version), None)
         if problem is not None:
-            where = format_path(problem.path)
-            refusal = f"{where}: {problem.message}"
+            refusal = f"{format_path(problem.path)}: {problem.message}"
             why = f"SchedulerExtender does not allow it: {refusal}; change the old field"
             report.lost(path, "removed", why)
             continue

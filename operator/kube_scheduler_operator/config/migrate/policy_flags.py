@@ -35,10 +35,7 @@ _HARD: Final = "hard-pod-affinity-symmetric-weight"
 def with_flags(conversion: Conversion, flags: Mapping[str, str], target: Target) -> Conversion:
     """Add the settings of a scheduler's flags to its converted Policy.
 
-    Args:
-        conversion: of the Policy.
-        flags: name without dashes -> effective value.
-        target: the scheduler that will read the result.
+    `flags` maps names without dashes to effective values.
     """
     config = dict(conversion.config)
     log = ConversionLog()

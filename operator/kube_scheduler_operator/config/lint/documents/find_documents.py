@@ -19,7 +19,7 @@ from ...language.schema import KIND, args_struct
 from ..checks import Item
 from ..forms.embedded import CONFIGURATION
 from ..forms.form import CommandLine, Contents, Embedding, Part
-from ..forms.image_changes import ChangedImages
+from ..forms.kustomize import ChangedImages
 from ..forms.plain_commands import may_be_plain, read_plain
 from ..forms.table import read_form
 from ..forms.volcano import is_volcano, looks_like_volcano
@@ -123,7 +123,7 @@ def _find_readers(sources: Sequence[Source], readers: Readers) -> None:
 def readers_of(sources: Sequence[Source]) -> Readers:
     commands = [command for source in sources for _, command in source.commands]
     generated = [
-        (normpath(join(dirname(source.file), key.file)), key)
+        (normpath(join(dirname(source.file), key.made_of)), key)
         for source in sources
         for contents in source.contents.values()
         for key in contents.generated

@@ -12,7 +12,7 @@ from ....base.objects import mapping
 from ..checks import Item
 from ..forms.config_map import CONFIG_MAP, SECRET
 from ..forms.document_fields import name_of, namespace_of
-from ..forms.form import CommandLine, GeneratedKey, Mount, Text
+from ..forms.form import CommandLine, Mount, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class Readers:
     commands: Sequence[CommandLine]
     items: Sequence[Item]  # all documents of the files
     # (file, key) of the ConfigMaps and Secrets that are made of files of the run
-    generated: Sequence[tuple[str, GeneratedKey]] = ()
+    generated: Sequence[tuple[str, Text]] = ()
 
-    def of_text(self, text: Text | GeneratedKey) -> CommandLine | None:
-        """Return the scheduler that reads an embedded text or a key; None if the files show none.
+    def of_text(self, text: Text) -> CommandLine | None:
+        """Return the scheduler that reads an embedded text; None if the files show none.
 
         That is one whose flag names it, else one that mounts it.
         """
@@ -37,17 +37,11 @@ class Readers:
                 mount = mount_of(command, command.config)
                 if not self._has_another(command, mount, text) and _mounts(command, text):
                     mounting = mounting or command
-            elif (
-                isinstance(text, Text)
-                and text.node_path
-                and node_file_of(command) == text.node_path
-            ):
+            elif text.node_path and node_file_of(command) == text.node_path:
                 return command
         return mounting
 
-    def _has_another(
-        self, command: CommandLine, mount: Mount | None, text: Text | GeneratedKey
-    ) -> bool:
+    def _has_another(self, command: CommandLine, mount: Mount | None, text: Text) -> bool:
         """Report whether --config names another existing key of the object that has a text."""
         if mount is None or (mount.kind, mount.name) != (text.kind, text.name):
             return False
@@ -106,7 +100,7 @@ def _in_namespace(first: str, second: str) -> bool:
     return first == second or "" in (first, second)
 
 
-def names_text(command: CommandLine, text: Text | GeneratedKey) -> bool:
+def names_text(command: CommandLine, text: Text) -> bool:
     """Report whether a scheduler's flag names it: its configuration, or up to 1.22 its Policy."""
     policy = command.policy_map
     if text.kind == CONFIG_MAP and policy is not None:
@@ -138,5 +132,5 @@ def node_file_of(command: CommandLine) -> str:
     return mount.node_file(command.config) if mount and not mount.kind and mount.name else ""
 
 
-def _mounts(command: CommandLine, text: Text | GeneratedKey) -> bool:
+def _mounts(command: CommandLine, text: Text) -> bool:
     return any((mount.kind, mount.name) == (text.kind, text.name) for mount in command.mounts or ())

@@ -66,9 +66,7 @@ def read(document: Document) -> Contents | None:
 def decoded(content: str, siblings: Mapping[str, Any]) -> str:
     """Decode the text in a field; return the field itself if it is not encoded.
 
-    Args:
-        content: the field.
-        siblings: the map that has it, with the fields `encoding` and `compression`.
+    `siblings` is the map that has it, with the fields `encoding` and `compression`.
     """
     encodings = str(siblings.get("encoding") or "").lower().split("+")
     if content.startswith(_URL):

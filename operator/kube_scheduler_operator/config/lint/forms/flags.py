@@ -37,11 +37,8 @@ def of_words(
 ) -> Iterator[CommandLineFlag]:
     """Yield the flags of a command line; other words, such as the program's name, are ignored.
 
-    What `word_problems` reports is read as intended, so that the rest can be checked.
-
-    Args:
-        words: each with its path.
-        booleans: the flags that take no value from the next word.
+    What `word_problems` reports is read as intended, so that the rest can be checked. `booleans`
+    take no value from the next word.
     """
     pending: CommandLineFlag | None = None
     parts = ((part, path) for word, path in words for part in flags_in(word))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ....base.findings import Path, Problem
 from ....base.source.encoding import LINE_BREAK
@@ -14,8 +14,10 @@ from ...language.flags import POLICY_KEY
 from ...language.schema import API_VERSION, KIND
 from ...language.versions import Version
 from .document_fields import objects, text
-from .image_changes import Kustomization
 from .volcano import PROGRAM as VC_SCHEDULER
+
+if TYPE_CHECKING:
+    from .kustomize import Kustomization
 
 KUBE_SCHEDULER: Final = "kube-scheduler"
 CONFIG_FLAGS: Final[Mapping[str, str]] = {KUBE_SCHEDULER: "config", VC_SCHEDULER: "scheduler-conf"}
@@ -131,6 +133,7 @@ class Text:
     namespace: str = ""
     name: str = ""
     key: str = ""
+    made_of: str = ""  # the file, relative to the document's, that is the content; empty: none
     node_path: str = ""  # the file of the node that it becomes; empty: none
     required: bool = False  # whether it must be a configuration; otherwise other content is ignored
     has_credentials: bool = True  # whether its kube-scheduler needs no clientConnection.kubeconfig
@@ -138,18 +141,6 @@ class Text:
     node_mounts: tuple[Mount, ...] | None = None  # files from outside the node; None: unknown
     version: Version | None = None  # of the kube-scheduler that reads it, if the document shows it
     for_kubeadm: bool = False  # whether kubeadm reads it, and therefore no kube-scheduler
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratedKey:
-    """A key of a ConfigMap or Secret that is generated from a file beside the document."""
-
-    kind: str  # the object and its key, by which a Pod mounts it
-    name: str
-    key: str
-    file: str  # relative to the document's file
-    at: Path  # of the file's name in the document
-    namespace: str = ""  # empty, because the tool sets that of all objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +231,7 @@ class Contents:
     parts: tuple[Part, ...] = ()  # configurations that are a part of it
     commands: tuple[CommandLine, ...] = ()  # kube-schedulers that it starts
     problems: tuple[Problem, ...] = ()  # what is wrong with the form itself
-    generated: tuple[GeneratedKey, ...] = ()  # keys of ConfigMaps and Secrets from other files
+    generated: tuple[Text, ...] = ()  # keys of ConfigMaps and Secrets that are made of other files
     kustomization: Kustomization | None = None  # what it changes in other files
 
     def __bool__(self) -> bool:

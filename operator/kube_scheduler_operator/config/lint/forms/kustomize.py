@@ -1,12 +1,16 @@
 """Kustomize: what a Kustomization generates from files and literals, and the images it changes.
 
 Source: kubernetes-sigs/kustomize v5, api/types/kustomization.go, api/types/kvpairsources.go, and
-`parseFileSource` and `parseLiteralSource` of api/kv/kv.go.
+`parseFileSource` and `parseLiteralSource` of api/kv/kv.go. Images: api/types/image.go,
+`SetImageValue` of api/filters/imagetag/updater.go, and api/internal/image/image.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import dirname, join, normpath
 from typing import Any, Final
 
 from ....base.findings import Path
@@ -14,12 +18,99 @@ from ....base.objects import entries
 from ....base.source.reader import Document
 from .config_map import CONFIG_MAP, SECRET
 from .document_fields import group_kind, objects, text, value_of
-from .form import Contents, GeneratedKey, Text
-from .image_changes import ImageChange, Kustomization
+from .form import Contents, Text
 
 _GENERATORS: Final = {"configMapGenerator": CONFIG_MAP, "secretGenerator": SECRET}
 _KINDS: Final = ("Kustomization", "Component")
 _RESOURCES: Final = ("resources", "bases", "components")
+_TAG_AND_DIGEST: Final = r"(?::([a-zA-Z0-9_.{}-]*))?(?:@([a-zA-Z][a-zA-Z0-9]*:[a-zA-Z0-9_.{}-]*))?"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChange:
+    """An entry of `images`."""
+
+    name: str  # of the images that it changes, without tag and digest
+    new_name: str = ""  # empty: the name stays
+    new_tag: str = ""  # what replaces both the tag and the digest; both empty: they stay
+    digest: str = ""
+    tag_suffix: str = ""  # what is appended to the tag, unless one of those is set
+
+    def applied(self, image: str) -> str:
+        match = re.fullmatch(re.escape(self.name) + _TAG_AND_DIGEST, image)
+        if match is None:
+            return image
+        tag, digest = match[1] or "", match[2] or ""
+        if self.new_tag or self.digest:
+            tag, digest = self.new_tag, self.digest
+        elif self.tag_suffix:
+            tag, digest = tag + self.tag_suffix, ""
+        name = self.new_name or self.name
+        return name + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Kustomization:
+    """What a Kustomization changes."""
+
+    # its files, and the directories of other Kustomizations, relative to its own
+    resources: tuple[str, ...] = ()
+    images: tuple[ImageChange, ...] = ()  # its changes, in order
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedImages:
+    """The changes that the Kustomizations of a run make, in the order of `kustomize build`."""
+
+    by_file: Mapping[str, frozenset[tuple[ImageChange, ...]]]
+
+    @classmethod
+    def of(cls, kustomizations: Sequence[tuple[str, Kustomization]]) -> ChangedImages:
+        """Follow (file, its Kustomization) from those that no other one has as a resource."""
+        known = {normpath(dirname(file)): kustomization for file, kustomization in kustomizations}
+        named = {
+            _target(where, resource)
+            for where, kustomization in known.items()
+            for resource in kustomization.resources
+        }
+        changes_of: dict[str, set[tuple[ImageChange, ...]]] = {}
+        for where in known.keys() - named:
+            for file, changes in _followed(known, where, frozenset()):
+                changes_of.setdefault(file, set()).add(changes)
+        return cls({file: frozenset(changes) for file, changes in changes_of.items()})
+
+    def applied(self, file: str, image: str) -> str:
+        """Apply all changes to an image of a file.
+
+        Keep the image if several Kustomizations change it to different ones.
+        """
+        changed = set()
+        for changes in self.by_file.get(normpath(file), ()):
+            name = image
+            for change in changes:
+                name = change.applied(name)
+            changed.add(name)
+        return changed.pop() if len(changed) == 1 else image
+
+
+def _followed(
+    known: Mapping[str, Kustomization], where: str, above: frozenset[str]
+) -> Iterator[tuple[str, tuple[ImageChange, ...]]]:
+    """Yield (file, changes) below a directory; a base makes its changes first."""
+    own = known[where]
+    for target in (_target(where, entry) for entry in own.resources):
+        if target not in known:
+            yield target, own.images
+        elif target not in above:
+            for file, changes in _followed(known, target, above | {where}):
+                yield file, (*changes, *own.images)
+
+
+def _target(where: str, entry: str) -> str:
+    return normpath(join(where, entry))
+
+
+# --- the form ------------------------------------------------------------------------------------
 
 
 def read(document: Document) -> Contents | None:
@@ -64,7 +155,7 @@ def _generators(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
             yield kind, entry, (field, index)
 
 
-def _files(value: Mapping[str, Any]) -> Iterator[GeneratedKey]:
+def _files(value: Mapping[str, Any]) -> Iterator[Text]:
     """Read entries `[KEY=]FILE`; the default key is the name of the file."""
     for kind, generator, path in _generators(value):
         name = text(generator.get("name"))
@@ -72,7 +163,8 @@ def _files(value: Mapping[str, Any]) -> Iterator[GeneratedKey]:
             key, equals, file = text(entry).partition("=")
             if not equals:
                 key, file = key.rpartition("/")[2], key
-            yield GeneratedKey(kind, name, key, file, (*path, "files", index))
+            where, owner = (*path, "files", index), f"{kind} {name}"
+            yield Text(where, "", owner, kind, "", name, key, made_of=file)
 
 
 def _literals(value: Mapping[str, Any]) -> Iterator[Text]:

@@ -44,9 +44,7 @@ def may_be_plain(data: bytes) -> bool:
 def read_plain(file: str, text: str) -> tuple[Document, Contents] | None:
     """Read the command line in a file, as a document of its words; None without one.
 
-    Args:
-        file: its name, which shows whose flags a file of flags has.
-        text: its content.
+    The name of the file shows whose flags a file of flags has.
     """
     for key, label, words in _command_lines(file, text):
         root = _document(text, key, words)

@@ -77,13 +77,7 @@ def with_settings(
     files: Sequence[tuple[str, str | bytes]],
     settings: ReportSettings,
 ) -> tuple[ValidationReport, int]:
-    """Return (report after all decisions, number of baseline entries that match no finding).
-
-    Args:
-        report: of the files.
-        files: (name, content).
-        settings: the decisions of flags.
-    """
+    """Return (report after all decisions, number of baseline entries that match no finding)."""
     suppressions = list(settings.ignored)
     invalid: list[Diagnosis] = []
     for file, content in files:

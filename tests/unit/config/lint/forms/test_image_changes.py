@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.config.lint.forms.image_changes import (
+from kube_scheduler_operator.config.lint.forms.kustomize import (
     ChangedImages,
     ImageChange,
     Kustomization,
