@@ -112,15 +112,16 @@ def _lease_rights(
         else:
             return
     if bound and _ANY not in permitted and lease[1] not in permitted:
-        yield Problem(
-            LEASE_FORBIDDEN,
-            ("leaderElection", "resourceName"),
+        message = (
             f"no role of these files lets ServiceAccount {reader.account} update the Lease "
-            f"{'/'.join(lease)}: the scheduler never becomes leader, and its pods stay Pending",
-            f"bind a Role in {lease[0]} with get and update on leases of coordination.k8s.io, "
-            f"resourceNames: [{lease[1]}]",
-            WARNING,
+            f"{'/'.join(lease)}: the scheduler never becomes leader, and its pods stay Pending"
         )
+        fix = (
+            f"bind a Role in {lease[0]} with get and update on leases of coordination.k8s.io, "
+            f"resourceNames: [{lease[1]}]"
+        )
+        path = ("leaderElection", "resourceName")
+        yield Problem(LEASE_FORBIDDEN, path, message, fix, WARNING)
 
 
 def _is_subject(binding: Mapping[str, Any], reader: CommandLine) -> bool:

@@ -9,8 +9,6 @@ from typing import Final
 from ...base.decoding import INVALID_TYPE, UNKNOWN_FIELD
 from ...base.findings import WARNING, Path, Problem, format_path
 from ...base.objects import mapping
-from ...base.source.reader import Document, Position
-from ...base.source.tree import SourceNode
 from ..language.schema import KIND
 from ..language.versions import Version
 from .between_documents import check_elections, check_scheduler_names, check_schedulers
@@ -78,11 +76,9 @@ def validate(
     sources = read_sources(read, options.gates.version.minor, sorted_.is_checked)
     for source in sources:
         sorted_.take(source)
-    held = _containers(sources)
-    documents = [(item, kind) for item, kind in sorted_.documents if id(item) not in held]
     findings = list(sorted_.findings)
     of_volcano = sorted_.of_volcano
-    if not (documents or findings):  # nothing else was to be checked
+    if not (sorted_.documents or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in sorted_.others]
         of_volcano = of_volcano if found else []
     problems = _check(sorted_.known, options, sources, found)
@@ -93,7 +89,7 @@ def validate(
     passed_over = len(files) - len(read) + sorted_.passed_over
     return ValidationReport(
         tuple(dict.fromkeys(findings)),
-        tuple((item.file, kind) for item, kind in documents),
+        tuple(sorted_.documents),
         tuple((item.file, item.kind) for item, _ in sorted_.others),
         items,
         (*_remarks(passed_over, sorted_.templates), *_of_volcano(of_volcano)),
@@ -110,7 +106,7 @@ class _Sorted:
     # about texts, forms, and documents that cannot be checked
     findings: list[Diagnosis] = field(default_factory=list)
     known: list[tuple[Item, Kind]] = field(default_factory=list)  # the documents to check
-    documents: list[tuple[Item, str]] = field(default_factory=list)  # to count, with their kinds
+    documents: list[tuple[str, str]] = field(default_factory=list)  # (file, kind) of those to count
     # documents without anything to check, and why
     others: list[tuple[Item, Problem]] = field(default_factory=list)
     of_volcano: list[str] = field(default_factory=list)  # Volcano's configurations among them
@@ -137,12 +133,11 @@ class _Sorted:
             if contents is not None:
                 self._take_form(item, contents)
             elif id(item) in ignored and item is not source.items[0] and is_read(source.items[0]):
-                self.documents.append((item, item.kind))
+                self.documents.append((item.file, item.kind))
             else:
                 self._take_object(item, source)
         if not source.items and source.problems:
-            broken = Item(source.file, source.first or _EMPTY, {})
-            self.documents.append((broken, ""))
+            self.documents.append((source.file, ""))
 
     def _take_form(self, item: Item, contents: Contents) -> None:
         """Take a document that contains configurations and command lines."""
@@ -152,7 +147,9 @@ class _Sorted:
         if _only_starts_volcano(contents):
             self.others.append((item, of_volcano()))
             return
-        self.documents.append((item, item.kind or _label(contents)))
+        if contents.problems or _starts_kube_scheduler(contents):
+            self.documents.append((item.file, item.kind or _label(contents)))
+        # Otherwise it only holds others, which are counted themselves.
         self.findings += [_diagnosis(item, problem) for problem in contents.problems]
 
     def _take_object(self, item: Item, source: Source) -> None:
@@ -164,17 +161,17 @@ class _Sorted:
         if isinstance(kind, Kind):
             if source.is_rendered:
                 self.known.append((item, kind))
-            self.documents.append((item, item.kind))
+            self.documents.append((item.file, item.kind))
         elif is_of_another_api(item) or has_no_type(item):
             if source.place and source.place.text and source.place.text.required:
                 problem = no_configuration(item, source.place.owner)
                 self.findings.append(_diagnosis(item, problem))
-                self.documents.append((item, item.kind or "document"))
+                self.documents.append((item.file, item.kind or "document"))
             else:
                 self.others.append((item, nothing_to_check(item)))
         elif source.file not in self.found or is_for_kube_scheduler(item):
             self.findings.append(_diagnosis(item, kind))
-            self.documents.append((item, item.kind))
+            self.documents.append((item.file, item.kind))
         else:
             self.others.append((item, nothing_to_check(item)))
 
@@ -188,7 +185,7 @@ class _Sorted:
         message = f"{reader} does not read this configuration, which is in Volcano's format"
         fix = "write a KubeSchedulerConfiguration, or let Volcano's vc-scheduler read the file"
         self.findings.append(_diagnosis(item, Problem(OTHER_SCHEDULER, (), message, fix)))
-        self.documents.append((item, VOLCANO_LABEL))
+        self.documents.append((item.file, VOLCANO_LABEL))
 
     def _is_ours(self, source: Source) -> bool:
         """Report whether a file that was found, not named, contains anything for kube-scheduler."""
@@ -216,9 +213,6 @@ def _program(reader: CommandLine | None, version: Version | None) -> str:
     return f"kube-scheduler {version.short}" if version else ""
 
 
-_EMPTY: Final = Document(SourceNode(Position(1, 1), None))
-
-
 def _label(contents: Contents) -> str:
     """Return the name of a document without kind, by its form."""
     labels = [command.label for command in contents.commands]
@@ -240,16 +234,6 @@ def _remarks(passed_over: int, templates: int) -> Iterator[str]:
 def _of_volcano(labels: Sequence[str]) -> Iterator[str]:
     """Write remarks about configurations of Volcano's scheduler beside what was checked."""
     return (f"{label} {OF_VOLCANO}" for label in dict.fromkeys(labels))
-
-
-def _containers(sources: Sequence[Source]) -> set[int]:
-    """Return the documents that only hold others, which are counted themselves."""
-    return {
-        id(source.items[index])
-        for source in sources
-        for index, contents in source.contents.items()
-        if not (_starts_kube_scheduler(contents) or contents.problems)
-    }
 
 
 def _starts_kube_scheduler(contents: Contents) -> bool:

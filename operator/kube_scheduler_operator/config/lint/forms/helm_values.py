@@ -9,6 +9,7 @@ koord-scheduler-config.yaml, which has the configuration; no value replaces it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import WARNING, Path, Problem, did_you_mean
@@ -124,7 +125,6 @@ _KOORDINATOR: Final = "Helm values of Koordinator"
 _KOORD_SCHEDULER: Final = "koord-scheduler"
 _DEVICE_SHARE: Final[Path] = ("scheduler", "deviceShare")
 _MODELS: Final = "gpuShareUnsupportedModels"
-NOT_READ: Final = "NotRead"
 _OF_KOORDINATOR: Final[tuple[tuple[Path, Path], ...]] = (
     (("profiles", 0, "pluginConfig", 0, "args"), _DEVICE_SHARE),
     (("profiles",), _DEVICE_SHARE),
@@ -144,17 +144,7 @@ def read_koordinator(document: Document) -> Contents | None:
         return None
     gates = at(value, "scheduler", "featureGates")
     shares = node_at(document, (*_DEVICE_SHARE, _MODELS))
-    problems = tuple(
-        Problem(
-            NOT_READ,
-            (*_DEVICE_SHARE, key),
-            f"the chart reads only {_MODELS} here and ignores {key}",
-            did_you_mean(key, (_MODELS,)).removeprefix("; ") or "remove it",
-            WARNING,
-        )
-        for key in map(str, mapping(at(value, *_DEVICE_SHARE)))
-        if key != _MODELS
-    )
+    problems = tuple(_ignored_keys(mapping(at(value, *_DEVICE_SHARE))))
     if not gates and shares is None:
         return Contents(problems=problems)
     path: Path = ("scheduler", "featureGates")
@@ -181,3 +171,11 @@ def read_koordinator(document: Document) -> Contents | None:
     root = with_type(assembled(config, shares.position))
     part = Part(root, _KOORDINATOR, _OF_KOORDINATOR, command=0)
     return Contents(parts=(part,), commands=(command,), problems=problems)
+
+
+def _ignored_keys(device_share: Mapping[str, Any]) -> Iterator[Problem]:
+    for key in map(str, device_share):
+        if key != _MODELS:
+            message = f"the chart reads only {_MODELS} here and ignores {key}"
+            fix = did_you_mean(key, (_MODELS,)).removeprefix("; ") or "remove it"
+            yield Problem("NotRead", (*_DEVICE_SHARE, key), message, fix, WARNING)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import Path
-from ....base.objects import entries, mapping
+from ....base.objects import mapping
 from ....base.source.reader import Document
 from ...language.versions import Version
 from .document_fields import (
@@ -81,15 +81,11 @@ def read_cluster(document: Document) -> Contents | None:
     value = value_of(document)
     version = version_of(at(value, "spec", "kubernetesVersion"))
     base: Path = ("spec", "rkeConfig")
-    config = at(value, "spec", "rkeConfig")
-    configs: list[tuple[Path, Any]] = [
-        ((*base, "machineGlobalConfig"), at(config, "machineGlobalConfig"))
-    ]
-    configs += (
-        ((*base, "machineSelectorConfig", index, "config"), at(selected, "config"))
-        for index, selected in enumerate(entries(at(config, "machineSelectorConfig")))
-    )
-    servers = (_server(mapping(own), path, label_of(value), version) for path, own in configs)
+    selected = at(value, *base, "machineSelectorConfig")
+    paths: list[Path] = [(*base, "machineGlobalConfig")]
+    paths += ((*base, "machineSelectorConfig", index, "config") for index, _ in objects(selected))
+    nodes = ((path, document.data(path)) for path in paths)
+    servers = (_server(mapping(node), path, label_of(value), version) for path, node in nodes)
     return Contents(commands=tuple(filter(None, servers)))
 
 
