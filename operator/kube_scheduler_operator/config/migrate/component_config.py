@@ -340,16 +340,16 @@ def convert_v1(document: Mapping[str, Any], gates: Gates, report: ConversionLog)
         path: Path = ("profiles", index)
         removed = _without_limits(profile, obsolete, (*path, "plugins"), gates, report)
         _enable_volume_limits(profile, removed, (*path, "plugins"), gates, report)
-        arguments = profile.get("pluginConfig", ())
-        for position, entry in enumerate(arguments):
+        why = f"kube-scheduler {gates.version.short} has no such plugin"
+        kept = []
+        for position, entry in enumerate(profile.get("pluginConfig", ())):
             if entry.get("name") in obsolete:
                 where = (*path, "pluginConfig", position)
-                why = f"kube-scheduler {gates.version.short} has no such plugin"
                 report.same(where, f"arguments of {entry['name']} removed", why)
-        if any(entry.get("name") in obsolete for entry in arguments):
-            profile["pluginConfig"] = [
-                argument for argument in arguments if argument.get("name") not in obsolete
-            ]
+            else:
+                kept.append(entry)
+        if "pluginConfig" in profile:
+            profile["pluginConfig"] = kept
     return config
 
 

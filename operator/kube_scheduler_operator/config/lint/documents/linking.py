@@ -10,7 +10,7 @@ from typing import Any
 
 from ....base.objects import mapping
 from ..checks import Item
-from ..forms.config_map import CONFIG_MAP, SECRET
+from ..forms.config_map import CONFIG_MAP, SECTIONS
 from ..forms.document_fields import name_of, namespace_of
 from ..forms.form import CommandLine, Mount, Text
 
@@ -75,7 +75,8 @@ class Readers:
         """Return the keys of a mounted ConfigMap or Secret; None if the files do not have it."""
         for value in self._objects_of(mount):
             if _in_namespace(namespace, namespace_of(value)):
-                return [str(key) for key in _keys(value)]
+                sections = SECTIONS.get(mount.kind, ())
+                return [str(key) for section in sections for key in mapping(value.get(section))]
         wanted = (mount.kind, mount.name)
         made = [key.key for _, key in self.generated if (key.kind, key.name) == wanted]
         return made or None
@@ -87,12 +88,6 @@ class Readers:
     def _objects_of(self, mount: Mount) -> Iterator[Mapping[str, Any]]:
         wanted = (mount.kind, mount.name)
         return (item.value for item in self.items if (item.kind, name_of(item.value)) == wanted)
-
-
-def _keys(value: Any) -> list[str]:
-    sections = {CONFIG_MAP: ("data", "binaryData"), SECRET: ("stringData", "data")}
-    names = sections.get(str(value.get("kind")), ())
-    return [key for name in names for key in mapping(value.get(name))]
 
 
 def _in_namespace(first: str, second: str) -> bool:

@@ -13,6 +13,24 @@ from ..known_kinds import is_for_kube_scheduler
 from .find_documents import FIRST_ONLY, Source, is_read
 
 
+def unread_documents(source: Source) -> Iterator[tuple[Item, Problem]]:
+    """Yield the documents of a file that kube-scheduler does not read or find, and why.
+
+    kops reads a configuration that follows its Cluster, and kubeadm ignores one in its file.
+    """
+    items, first, place = source.items, source.first, source.place
+    groups = {item.group for item in items}
+    if first is None or not items or "kops.k8s.io" in groups or (place and place.is_part):
+        return
+    text = place.text if place else None
+    if KUBEADM_GROUP in groups or (text is not None and text.for_kubeadm):
+        yield from ((item, _ignored_by_kubeadm()) for item in items if item.kind == KIND)
+    elif is_read(items[0]):
+        yield from ((item, _never_read(item)) for item in items[1:] if is_for_kube_scheduler(item))
+    else:
+        yield from _hidden_configurations(source, first)
+
+
 def _never_read(item: Item) -> Problem:
     """Return the warning for a document that follows a configuration."""
     message = f"{FIRST_ONLY} and ignores this one"
@@ -20,24 +38,6 @@ def _never_read(item: Item) -> Problem:
     if item.kind == KIND:
         fix += ", or move its profiles to the first document"
     return Problem(NEVER_READ, (), message, fix, WARNING)
-
-
-def unread_documents(source: Source) -> Iterator[tuple[Item, Problem]]:
-    """Yield the documents of a file that kube-scheduler does not read or find, and why.
-
-    kops reads a configuration that follows its Cluster, and kubeadm ignores one in its file.
-    """
-    items, first = source.items, source.first
-    if source.place is not None and source.place.is_part:
-        return
-    if first is None or not items or _has_kops_cluster(source):
-        return
-    if ignored := _ignored_in_kubeadms_file(source):
-        yield from ((item, _ignored_by_kubeadm()) for item in ignored)
-    elif is_read(items[0]):
-        yield from ((item, _never_read(item)) for item in items[1:] if is_for_kube_scheduler(item))
-    else:
-        yield from _hidden_configurations(source, first)
 
 
 def _hidden_configurations(source: Source, first: Document) -> Iterator[tuple[Item, Problem]]:
@@ -70,26 +70,13 @@ def _line(source: Source, document: Document) -> int:
     return (source.place.in_file(position) if source.place else position).line
 
 
-def _has_kops_cluster(source: Source) -> bool:
-    return any(item.group == "kops.k8s.io" for item in source.items)
-
-
-def _ignored_in_kubeadms_file(source: Source) -> list[Item]:
-    """Return the configurations, if the file is one of kubeadm."""
-    text = source.place.text if source.place else None
-    for_kubeadm = text is not None and text.for_kubeadm
-    if for_kubeadm or any(item.group == KUBEADM_GROUP for item in source.items):
-        return [item for item in source.items if item.kind == KIND]
-    return []
-
-
 def _ignored_by_kubeadm() -> Problem:
-    return Problem(
-        NEVER_READ,
-        (),
+    message = (
         "kubeadm ignores a KubeSchedulerConfiguration in its file, and kube-scheduler runs "
-        "without it",
-        "write it to a file of each control-plane node, and let scheduler.extraArgs name it with "
-        "config and extraVolumes mount it; `kubectl scheduler compose --for kubeadm` writes both",
-        WARNING,
+        "without it"
     )
+    fix = (
+        "write it to a file of each control-plane node, and let scheduler.extraArgs name it with "
+        "config and extraVolumes mount it; `kubectl scheduler compose --for kubeadm` writes both"
+    )
+    return Problem(NEVER_READ, (), message, fix, WARNING)

@@ -23,22 +23,22 @@ from .form import Contents, Text
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"  # noqa: S105  # a kind
-_PLAIN: Final = {CONFIG_MAP: ("data",), SECRET: ("stringData",)}
+SECTIONS: Final = {CONFIG_MAP: ("data", "binaryData"), SECRET: ("stringData", "data")}
+"""Kind -> the field with files as they are, and the one with files in base64."""
 _FOLDED: Final = re.compile(rf"(?:apiVersion|kind): *\S+ +(?:apiVersion|kind): *\S*{KIND[:13]}")
-_ENCODED: Final = {CONFIG_MAP: ("binaryData",), SECRET: ("data",)}
 
 
 def read(document: Document) -> Contents | None:
     value = value_of(document)
     kind = text(value.get("kind"))
-    if value.get("apiVersion") != "v1" or kind not in _PLAIN:
+    if value.get("apiVersion") != "v1" or kind not in SECTIONS:
         return None
     return Contents(texts=tuple(_texts(document, kind)), problems=tuple(_problems(value, kind)))
 
 
 def _problems(value: Mapping[str, Any], kind: str) -> Iterator[Problem]:
     """Report a configuration that is not the text of a key, as far as it is recognized."""
-    for section in (*_PLAIN[kind], *_ENCODED[kind]):
+    for section in SECTIONS[kind]:
         content = value.get(section)
         if isinstance(content, str) and CONFIGURATION.search(content):
             message = "must be a map from file names to texts, not a text"
@@ -50,7 +50,7 @@ def _problems(value: Mapping[str, Any], kind: str) -> Iterator[Problem]:
                 yield Problem(INVALID_TYPE, path, message, f"write a | after the colon: {key}: |")
             elif isinstance(file, str) and (problem := _wrong_encoding(file, path, kind)):
                 yield problem
-            elif isinstance(file, str) and _FOLDED.match(file) and section in _PLAIN[kind]:
+            elif isinstance(file, str) and _FOLDED.match(file) and section == SECTIONS[kind][0]:
                 message = "the lines of this text are one, because it is folded (>)"
                 yield Problem(INVALID_VALUE, path, message, f"write a | after the colon: {key}: |")
 
@@ -58,7 +58,7 @@ def _problems(value: Mapping[str, Any], kind: str) -> Iterator[Problem]:
 def _wrong_encoding(content: str, path: Path, kind: str) -> Problem | None:
     """Report a configuration that is text instead of base64, or base64 once too often."""
     section = path[0]
-    plain, encoded = _PLAIN[kind][0], _ENCODED[kind][0]
+    plain, encoded = SECTIONS[kind]
     if section == encoded and (file := _decoded(content)) is None:
         if CONFIGURATION.search(content) is None:
             return None
@@ -76,11 +76,11 @@ def _wrong_encoding(content: str, path: Path, kind: str) -> Problem | None:
 def _texts(document: Document, kind: str) -> Iterator[Text]:
     value = value_of(document)
     owner, namespace, name = label_of(value), namespace_of(value), name_of(value)
-    for section in (*_PLAIN[kind], *_ENCODED[kind]):
+    for section in SECTIONS[kind]:
         for key, content in mapping(value.get(section)).items():
             if not isinstance(content, str):
                 continue
-            file = _decoded(content) if section in _ENCODED[kind] else content
+            file = _decoded(content) if section == SECTIONS[kind][1] else content
             if file is not None:
                 yield Text((section, key), file, owner, kind, namespace, name, str(key))
 
