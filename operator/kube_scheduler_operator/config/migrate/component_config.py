@@ -340,17 +340,26 @@ def convert_v1(document: Mapping[str, Any], gates: Gates, report: ConversionLog)
         path: Path = ("profiles", index)
         removed = _without_limits(profile, obsolete, (*path, "plugins"), gates, report)
         _enable_volume_limits(profile, removed, (*path, "plugins"), gates, report)
-        why = f"kube-scheduler {gates.version.short} has no such plugin"
-        kept = []
-        for position, entry in enumerate(profile.get("pluginConfig", ())):
-            if entry.get("name") in obsolete:
-                where = (*path, "pluginConfig", position)
-                report.same(where, f"arguments of {entry['name']} removed", why)
-            else:
-                kept.append(entry)
         if "pluginConfig" in profile:
-            profile["pluginConfig"] = kept
+            why = f"kube-scheduler {gates.version.short} has no such plugin"
+            where, entries = (*path, "pluginConfig"), profile["pluginConfig"]
+            profile["pluginConfig"] = _kept(entries, obsolete, where, "arguments of ", why, report)
     return config
+
+
+def _kept(
+    entries: list[dict[str, Any]],
+    obsolete: set[str],
+    path: Path,
+    what: str,
+    why: str,
+    report: ConversionLog,
+) -> list[dict[str, Any]]:
+    """Return the entries of plugins that the target version has; report the others."""
+    for index, entry in enumerate(entries):
+        if entry.get("name") in obsolete:
+            report.same((*path, index), f"{what}{entry['name']} removed", why)
+    return [entry for entry in entries if entry.get("name") not in obsolete]
 
 
 def _without_limits(
@@ -362,13 +371,9 @@ def _without_limits(
     for point, sets in profile.get("plugins", {}).items():
         for key in ("enabled", "disabled"):
             entries = sets.get(key, [])
-            left = [entry for entry in entries if entry.get("name") not in obsolete]
+            left = _kept(entries, obsolete, (*path, point, key), "", why, report)
             if len(left) == len(entries):
                 continue
-            for index, entry in enumerate(entries):
-                if entry.get("name") in obsolete:
-                    where = (*path, point, key, index)
-                    report.same(where, f"{entry['name']} removed", why)
             sets[key] = left
             if not left:
                 del sets[key]
