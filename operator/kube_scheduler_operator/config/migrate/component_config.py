@@ -60,12 +60,11 @@ def convert_policy(
     Raises:
         ConversionError: it has a value that every kube-scheduler rejects.
     """
-    report.differs(
-        ("kind",),
-        "Policy converted to KubeSchedulerConfiguration",
+    why = (
         "kube-scheduler reads it with --config and then ignores --kubeconfig, --scheduler-name and "
-        "other flags: set clientConnection.kubeconfig, profiles[0].schedulerName and so on",
+        "other flags: set clientConnection.kubeconfig, profiles[0].schedulerName and so on"
     )
+    report.differs(("kind",), "Policy converted to KubeSchedulerConfiguration", why)
     policy = read(document, POLICY, report)
     config: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     profile = _of_policy(read_policy(policy, report), {}, _Context({}, POLICY, gates, report))
@@ -278,19 +277,17 @@ def _election(old: dict[str, Any], report: ConversionLog) -> None:
         report.same(path, f"renamed to {name} ({value})", "v1 renamed the field")
     lock = election.get("resourceLock")
     path = ("leaderElection", "resourceLock")
+    if not lock or lock == _LEASES:
+        return
+    election["resourceLock"], what = _LEASES, f"{lock} replaced by {_LEASES}"
     if lock in _MIGRATING:
-        election["resourceLock"] = _LEASES
-        report.same(
-            path, f"{lock} replaced by {_LEASES}", "both use the Lease, and v1 has no other lock"
-        )
-    elif lock and lock != _LEASES:
-        election["resourceLock"] = _LEASES
-        report.differs(
-            path,
-            f"{lock} replaced by {_LEASES}",
+        report.same(path, what, "both use the Lease, and v1 has no other lock")
+    else:
+        why = (
             "v1 has no other lock; schedulers with the old lock ignore the Lease, so stop all of "
-            "them first",
+            "them first"
         )
+        report.differs(path, what, why)
 
 
 def _report_flags(old: Mapping[str, Any], report: ConversionLog) -> None:
@@ -302,12 +299,10 @@ def _report_flags(old: Mapping[str, Any], report: ConversionLog) -> None:
         if address in ("", "0") or address.endswith(":0"):
             report.same((name,), "removed", "it was disabled")
         else:
-            report.differs(
-                (name,),
-                f"{address} removed",
-                f"{served} is only served with HTTPS, at --bind-address and --secure-port (10259)"
-                + (", to clients that may get that URL" if served == "/metrics" else ""),
-            )
+            who = ", to clients that may get that URL" if served == "/metrics" else ""
+            ports = "at --bind-address and --secure-port (10259)"
+            why = f"{served} is only served with HTTPS, {ports}{who}"
+            report.differs((name,), f"{address} removed", why)
     if old.get("featureGates"):
         gates = ",".join(f"{name}={str(on).lower()}" for name, on in old["featureGates"].items())
         why = f"set them by flag, if they still exist: --feature-gates={gates}"

@@ -249,7 +249,7 @@ def _obstacles(entry: Mapping[str, Any]) -> list[str]:
     obstacles = [f"tlsConfig.{name}" for name in _PRIVATE if tls.get(name)]
     if not _VALID_URL.fullmatch(str(entry.get("urlPrefix") or "")):
         obstacles.append("this urlPrefix")
-    if not any(entry.get(f"{verb}Verb") for verb in _VERBS):
+    if not _verbs(entry):
         obstacles.append("an extender without verbs")
     if not _is_https(entry) or entry.get("enableHTTPS") or _has_authority(tls):
         return obstacles
@@ -259,10 +259,15 @@ def _obstacles(entry: Mapping[str, Any]) -> list[str]:
 _VALID_URL: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 
+def _verbs(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {verb: entry[f"{verb}Verb"] for verb in _VERBS if entry.get(f"{verb}Verb")}
+
+
 def _spec(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> dict[str, Any] | None:
     """Convert an extender; None if SchedulerExtender does not support it."""
     url = str(entry.get("urlPrefix") or "")
-    if not any(entry.get(f"{verb}Verb") for verb in _VERBS):
+    verbs = _verbs(entry)
+    if not verbs:
         _report_without_verbs(entry, path, report)
         return None
     if not _VALID_URL.fullmatch(url):
@@ -272,8 +277,7 @@ def _spec(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> dict[s
         )
         report.lost((*path, "urlPrefix"), f'extender with "{url}" removed', why)
         return None
-    spec: dict[str, Any] = {"url": url}
-    spec["verbs"] = {verb: entry[f"{verb}Verb"] for verb in _VERBS if entry.get(f"{verb}Verb")}
+    spec: dict[str, Any] = {"url": url, "verbs": verbs}
     if entry.get("prioritizeVerb"):
         spec["weight"] = _weight(entry, path, report)
     elif entry.get("weight"):

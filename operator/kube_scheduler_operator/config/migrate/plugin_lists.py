@@ -101,12 +101,8 @@ def _add_successors(
                 weight = max(weight or 1, entry.weight or 1)
                 desired[point].pop(name, None)
             desired[point].setdefault(name, PluginEntry(name, weight))
-            before = BEFORE.get(point)
-            if (
-                name != entry.name
-                and before
-                and before in known[name].points_at(gates.version.minor)
-            ):
+            before, minor = BEFORE.get(point), gates.version.minor
+            if before and name != entry.name and known[name].implements(before, minor):
                 desired[before].setdefault(name, PluginEntry(name))
 
 
@@ -229,35 +225,34 @@ class _Translation:
 
     def _report_entry(self, listed: ListedPlugin, name: str | None, point: str) -> None:
         """Report the change of a plugin that the document lists."""
+        report, path = self.report, listed.path
+        replaced, removed = f"{listed} replaced by {name}", f"{listed} removed"
         if listed.name in STRATEGIES:
             chosen = chosen_strategy(self.old.ran)
+            why = (
+                f"{name} has one scoringStrategy per profile, and {chosen} has the larger weight; "
+                "use a second profile"
+            )
             if name is None:
-                self.report.lost(listed.path, f"{listed} removed", f"it never implemented {point}")
+                report.lost(path, removed, f"it never implemented {point}")
             elif listed.name == chosen:
-                why = f"its scoringStrategy {STRATEGIES[listed.name]} is equivalent"
-                self.report.same(listed.path, f"{listed} replaced by {name}", why)
+                strategy = STRATEGIES[listed.name]
+                report.same(path, replaced, f"its scoringStrategy {strategy} is equivalent")
             else:
-                self.report.lost(
-                    listed.path,
-                    f"{listed} removed",
-                    f"{name} has one scoringStrategy per profile, and {chosen} has the larger "
-                    "weight; use a second profile",
-                )
+                report.lost(path, removed, why)
         elif name is not None:
             why, differs = _SUCCESSION.get((listed.name, point), _LIMITS_NOW)
-            add = self.report.differs if differs else self.report.same
-            add(listed.path, f"{listed} replaced by {name}", why)
+            add = report.differs if differs else report.same
+            add(path, replaced, why)
         elif listed.name == "VolumeBinding":
-            self.report.same(
-                listed.path, f"VolumeBinding removed from {point}", "it does this at preBind"
-            )
+            report.same(path, f"VolumeBinding removed from {point}", "it does this at preBind")
         elif listed.name == NODE_LABEL or listed.name not in WITHOUT_REPLACEMENT:
             why = f"kube-scheduler {self.gates.version.short} has no such plugin at {point}"
-            self.report.lost(listed.path, f"{listed} removed", why)
+            report.lost(path, removed, why)
         elif listed.name == SERVICE_AFFINITY and point == "preFilter":
-            self.report.same(listed.path, f"{listed} removed", "it only prepared its filter")
+            report.same(path, removed, "it only prepared its filter")
         else:
-            self.report.lost(listed.path, f"{listed} removed", WITHOUT_REPLACEMENT[listed.name])
+            report.lost(path, removed, WITHOUT_REPLACEMENT[listed.name])
 
     def correct(self, lists: dict[str, dict[str, Any]]) -> None:
         """Add entries to the lists until they run the desired plugins."""
@@ -318,10 +313,9 @@ class _Translation:
             why = f"kube-scheduler {self.gates.version.short} would run them in another order"
             where = (*self.old.path, "plugins", point)
             self.report.same(where, f"all plugins of {point} listed in order", why)
+            why = "all plugins are listed in order"
             for item in self.old.written.get(point, PluginLists()).disabled:
-                self.report.same(
-                    item.path, f'{item} replaced by "*"', "all plugins are listed in order"
-                )
+                self.report.same(item.path, f'{item} replaced by "*"', why)
 
 
 def _report_defaults(old: OldProfile, report: ConversionLog) -> None:
@@ -386,8 +380,5 @@ def _set_enabled(lists: dict[str, dict[str, Any]], point: str, entry: PluginEntr
         if item["name"] == entry.name:
             item["weight"] = entry.weight
             return
-    entries.append(
-        {"name": entry.name, "weight": entry.weight}
-        if point == "score" and entry.weight
-        else {"name": entry.name}
-    )
+    weight = {"weight": entry.weight} if point == "score" and entry.weight else {}
+    entries.append({"name": entry.name, **weight})

@@ -63,11 +63,8 @@ def with_flags(conversion: Conversion, flags: Mapping[str, str], target: Target)
     if _HARD in flags:
         what = f"--{_HARD} {flags[_HARD]} has no effect"
         log.differs((), what, "set hardPodAffinityWeight in the arguments of InterPodAffinity")
-    log.same(
-        ("kind",),
-        "Policy converted to KubeSchedulerConfiguration",
-        "kube-scheduler reads it with --config",
-    )
+    what = "Policy converted to KubeSchedulerConfiguration"
+    log.same(("kind",), what, "kube-scheduler reads it with --config")
     changes = (change for change in conversion.changes if change.path != ("kind",))
     problems = tuple(validate_config(without_nulls(config), target))
     return replace(conversion, config=config, changes=(*changes, *log.changes()), problems=problems)
