@@ -25,7 +25,7 @@ from ..forms.table import read_form
 from ..forms.volcano import is_volcano, looks_like_volcano
 from ..forms.workload import with_image
 from ..reports.report import Diagnosis
-from .foreign_files import NOT_RENDERED, ForeignFile, foreign_file, template_of
+from .foreign_files import NOT_RENDERED, foreign_file, template_of
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
 
@@ -47,18 +47,30 @@ class Source:
     """A file, or a text or a part of one."""
 
     file: str  # the display name of the file
+    content: str | bytes  # the text; empty for a part
     place: Embedding | None = None  # where in the file it is; None: it is the file
     items: list[Item] = field(default_factory=list)  # the documents that are objects
     problems: list[Diagnosis] = field(default_factory=list)  # of the text, not of a document
     first: Document | None = None  # the first nonempty document
     # index of an item -> what it contains for kube-scheduler, for items of a known form
     contents: dict[int, Contents] = field(default_factory=dict)
-    has_configuration: bool = False  # whether the text names kube-scheduler's configuration
 
     @property
     def is_rendered(self) -> bool:
         """Whether it is not a template, whose values cannot be checked."""
         return not any(problem.reason == NOT_RENDERED for problem in self.problems)
+
+    @property
+    def text(self) -> str:
+        content = self.content
+        return content if isinstance(content, str) else characters(content).text
+
+    @property
+    def has_configuration(self) -> bool:
+        """Whether the text, which may be broken, names kube-scheduler's configuration."""
+        content = self.content
+        text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+        return CONFIGURATION.search(text) is not None
 
     @property
     def commands(self) -> Iterator[tuple[Item, CommandLine]]:
@@ -83,9 +95,9 @@ def read_sources(
     readers, nested = readers_of(sources), sources
     for _ in range(_DEEPEST):
         nested = []
-        for (_, content), source, whole in zip(files, sources, contents, strict=True):
+        for source, whole in zip(sources, contents, strict=True):
             source.contents = dict(whole)
-            nested += (source, *_inside(source, content, minor, own, readers, 0))
+            nested += (source, *_inside(source, minor, own, readers, 0))
         known, readers = len(readers.commands), readers_of(nested)
         if len(readers.commands) == known:
             break  # otherwise schedulers that texts start may read other texts
@@ -128,20 +140,11 @@ def readers_of(sources: Sequence[Source]) -> Readers:
         for contents in source.contents.values()
         for key in contents.generated
     ]
-    return Readers(commands, sources_items(sources), generated)
-
-
-def sources_items(sources: Sequence[Source]) -> list[Item]:
-    return [item for source in sources for item in source.items]
+    return Readers(commands, [item for source in sources for item in source.items], generated)
 
 
 def _inside(
-    source: Source,
-    content: str | bytes,
-    minor: int,
-    own: Callable[[Item], bool],
-    readers: Readers,
-    depth: int,
+    source: Source, minor: int, own: Callable[[Item], bool], readers: Readers, depth: int
 ) -> Iterator[Source]:
     """Yield the texts and parts of a source's documents, and those in them."""
     if depth == _DEEPEST or not source.contents:
@@ -157,14 +160,12 @@ def _inside(
                 text = replace(text, required=True)
             elif not text.required and not _may_be_ours(text.content):
                 continue
-            if not lines:
-                shown = content if isinstance(content, str) else characters(content).text
-                lines = LINE_BREAK.split(shown)
+            lines = lines or LINE_BREAK.split(source.text)
             at = item.document.position(text.at)
             place = Embedding(text, at, tuple(lines[at.line :]), source.place)
             inner = _read(source.file, text.content, minor, own, place, reader)
-            nested = list(_inside(inner, text.content, minor, own, readers, depth + 1))
-            if text.required or _is_ours(inner, text.content):
+            nested = list(_inside(inner, minor, own, readers, depth + 1))
+            if text.required or _is_ours(inner):
                 kept.append(text)
                 yield inner
                 yield from nested
@@ -176,7 +177,7 @@ def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
     document = Document(part.root)
     reader = contents.commands[part.command] if part.command is not None else None
     value = document.value
-    inner = Source(source.file, place, first=document)
+    inner = Source(source.file, "", place, first=document)
     if isinstance(value, Mapping):
         inner.items.append(Item(source.file, document, value, place, reader))
         inner.problems += _of_a_template(inner.items[0])
@@ -195,7 +196,7 @@ def _may_be_ours(text: str) -> bool:
     return bool(_WITHOUT_KIND.search(text)) or looks_like_volcano(text)
 
 
-def _is_ours(source: Source, text: str) -> bool:
+def _is_ours(source: Source) -> bool:
     """Report whether a text is kube-scheduler's or Volcano's, even if it is broken."""
     if any(source.contents.values()):
         return True
@@ -204,10 +205,10 @@ def _is_ours(source: Source, text: str) -> bool:
         return True
     if any(is_volcano(item.value) or lacks_its_kind(item.value) for item in source.items):
         return True
-    broken = any(problem.reason in (SYNTAX, NOT_RENDERED) for problem in source.problems)
-    if not broken:
+    if not any(problem.reason in (SYNTAX, NOT_RENDERED) for problem in source.problems):
         return False
-    return bool(CONFIGURATION.search(text) or _POLICY.search(text)) or looks_like_volcano(text)
+    text = source.text
+    return source.has_configuration or bool(_POLICY.search(text)) or looks_like_volcano(text)
 
 
 def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
@@ -234,17 +235,15 @@ def _read(
 ) -> Source:
     shown = (place.version if place else None) or (reader.version if reader else None)
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-    if plain := _plain_command(file, data, place):
-        return plain
+    source = Source(file, content, place)
+    if KIND.encode() not in data and may_be_plain(data) and _read_plain(source, data):
+        return source
     documents, error = read(content)
     if error is not None and is_json(data) and looks_like_volcano(characters(data).text):
         documents, error = read_yaml(data)
     objects = [obj for document in documents for obj in document.objects()]
-    source = Source(file, place, first=documents[0] if documents else None)
-    source.has_configuration = KIND.encode() in data and bool(
-        CONFIGURATION.search(data.decode("utf-8", "replace"))
-    )
-    reading = _Reading(source, content, data, shown.minor if shown else minor)
+    source.first = documents[0] if documents else None
+    reading = _Reading(source, data, shown.minor if shown else minor)
     for document in objects:
         reading.add(document, own, reader)
     for document in documents:
@@ -266,7 +265,6 @@ class _Reading:
     """A text that is being read."""
 
     source: Source  # receives its documents and problems
-    content: str | bytes
     data: bytes  # the content as bytes
     minor: int  # of the kube-scheduler that reads it
 
@@ -306,13 +304,11 @@ class _Reading:
     def report_flaws(self, document: Document) -> None:
         """Report what kube-scheduler's strict decoding rejects."""
         for flaw in document.flaws:
-            if TEMPLATE in flaw.message:
-                template = self._template()
-                if template is not None:
-                    self.report(
-                        flaw.position, document.index, NOT_RENDERED, template.message, template.fix
-                    )
-                    continue
+            template = template_of(self.source.text) if TEMPLATE in flaw.message else None
+            if template is not None:
+                what, fix = template.message, template.fix
+                self.report(flaw.position, document.index, NOT_RENDERED, what, fix)
+                continue
             ignored = is_volcano(mapping(document.root.data)) or _is_not_decoded(
                 document, flaw.path, self.minor
             )
@@ -337,7 +333,7 @@ class _Reading:
         """Report the error that ended the text, in the document at `index`."""
         if index == 0 and self._report_foreign(index):
             return
-        template = self._template()
+        template = template_of(self.source.text)
         if template is not None:
             self.report(template.position, index, NOT_RENDERED, template.message, template.fix)
             return
@@ -352,21 +348,16 @@ class _Reading:
             self.report(foreign.position, index, SYNTAX, foreign.message, foreign.fix)
         return foreign is not None
 
-    def _template(self) -> ForeignFile | None:
-        content = self.content
-        return template_of(content if isinstance(content, str) else characters(content).text)
 
-
-def _plain_command(file: str, data: bytes, place: Embedding | None) -> Source | None:
-    """Return a file that is a command line of kube-scheduler, and not YAML."""
-    if KIND.encode() in data or not may_be_plain(data):
-        return None
-    name = place.text.node_path if place and place.text else ""
-    plain = read_plain(name or file, characters(data).text)
-    if plain is None:
-        return None
-    document, contents = plain
-    return Source(file, place, [Item(file, document, {}, place)], contents={0: contents})
+def _read_plain(source: Source, data: bytes) -> bool:
+    """Read a file that is a command line of kube-scheduler, and not YAML; return whether it is."""
+    name = source.place.text.node_path if source.place and source.place.text else ""
+    plain = read_plain(name or source.file, characters(data).text)
+    if plain is not None:
+        document, contents = plain
+        source.items.append(Item(source.file, document, {}, source.place))
+        source.contents[0] = contents
+    return plain is not None
 
 
 def _with_lines(message: str, place: Embedding) -> str:
