@@ -25,7 +25,7 @@ from .plugin_arguments import (
     set_argument,
 )
 from .plugin_lists import convert_lists
-from .policy import PolicyProfile, read_policy
+from .policy import read_policy
 
 _LEASES: Final = "leases"
 _MIGRATING: Final = ("endpointsleases", "configmapsleases")
@@ -67,7 +67,7 @@ def convert_policy(
     report.differs(("kind",), "Policy converted to KubeSchedulerConfiguration", why)
     policy = read(document, POLICY, report)
     config: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
-    profile = _of_policy(read_policy(policy, report), {}, _Context({}, POLICY, gates, report))
+    profile = _of_policy(policy, {}, _Context({}, POLICY, gates, report))
     if profile:
         config["profiles"] = [profile]
     if policy.get("extenders"):
@@ -141,7 +141,7 @@ def _single(policy: Mapping[str, Any] | None, context: _Context) -> dict[str, An
         if fields.pop("plugins", None):
             why = "the Policy replaces these lists; add their plugins to the lists of the result"
             report.lost(("plugins",), "removed", why)
-        return _of_policy(read_policy(policy, report), fields, replace(context, source=POLICY))
+        return _of_policy(policy, fields, replace(context, source=POLICY))
     defaults = context.source.defaults
     provider = old.get("algorithmSource", {}).get("provider")
     if provider and provider not in _PROVIDERS:
@@ -156,11 +156,10 @@ def _single(policy: Mapping[str, Any] | None, context: _Context) -> dict[str, An
 
 
 def _of_policy(
-    policy: PolicyProfile, fields: Mapping[str, Any], context: _Context
+    policy: Mapping[str, Any], fields: Mapping[str, Any], context: _Context
 ) -> dict[str, Any]:
-    more = read_arguments(fields.get("pluginConfig", []), ("pluginConfig",))
-    arguments = [*policy.arguments, *more]
-    written = dict(policy.written)
+    written, arguments = read_policy(policy, context.report)
+    arguments += read_arguments(fields.get("pluginConfig", []), ("pluginConfig",))
     _without_preemption(written, context)
     return _assembled(fields, written, arguments, (), POLICY.defaults, context)
 

@@ -7,7 +7,7 @@ list means the defaults, and any other list exactly its entries and the two mand
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 
 from ...base.findings import Path, did_you_mean
@@ -83,40 +83,35 @@ _SPREADS_SERVICES: Final = "SelectorSpreadPriority"
 _EQUAL: Final = "EqualPriority"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyProfile:
-    """Plugin lists and arguments of a Policy."""
-
-    written: Mapping[str, PluginLists]  # by extension point
-    arguments: list[Argument]
+Arguments = dict[str, Argument]
+"""Plugin -> its arguments, with the path of the first entry of the Policy that has some."""
 
 
-def read_policy(policy: Mapping[str, Any], report: ConversionLog) -> PolicyProfile:
-    """Convert a Policy with valid types to plugin lists and arguments.
+def read_policy(
+    policy: Mapping[str, Any], report: ConversionLog
+) -> tuple[dict[str, PluginLists], list[Argument]]:
+    """Convert a Policy with valid types to plugin lists, by extension point, and arguments.
 
     Raises:
         ConversionError: a name is unknown, or a required value is missing.
     """
     written: dict[str, PluginLists] = {}
-    arguments: dict[str, dict[str, Any]] = {}
-    paths: dict[str, Path] = {}
+    arguments: Arguments = {}
     if "predicates" in policy:
-        names = _predicates(policy["predicates"], arguments, paths, report)
-        written |= _filters(names)
-    scores: dict[str, tuple[int, Path]] | None = None
+        written |= _filters(_predicates(policy["predicates"], arguments, report))
     if "priorities" in policy:
-        scores = _priorities(policy["priorities"], arguments, paths, report)
+        scores = _priorities(policy["priorities"], arguments, report)
         written |= _scores(scores, arguments)
         if "EvenPodsSpreadPriority" in scores and _SPREADS_SERVICES not in scores:
-            arguments[SPREAD] = {"defaultingType": "List"}
-            paths[SPREAD] = scores["EvenPodsSpreadPriority"][1]
+            path = scores["EvenPodsSpreadPriority"][1]
+            arguments[SPREAD] = Argument(SPREAD, {"defaultingType": "List"}, path)
             why = f"without {_SPREADS_SERVICES} only the pods' own constraints applied"
-            report.same(paths[SPREAD], f"defaultingType of {SPREAD} set to List", why)
+            report.same(path, f"defaultingType of {SPREAD} set to List", why)
     weight = policy.get("hardPodAffinitySymmetricWeight", 0)
     if weight:
         path = ("hardPodAffinitySymmetricWeight",)
-        arguments["InterPodAffinity"] = {"hardPodAffinityWeight": weight}
-        paths["InterPodAffinity"] = path
+        args = {"hardPodAffinityWeight": weight}
+        arguments["InterPodAffinity"] = Argument("InterPodAffinity", args, path)
         why = "v1 has it in the plugin's arguments"
         report.same(path, f"moved to hardPodAffinityWeight {weight} of InterPodAffinity", why)
     if "alwaysCheckAllPredicates" in policy:
@@ -126,16 +121,11 @@ def read_policy(policy: Mapping[str, Any], report: ConversionLog) -> PolicyProfi
             report.differs(path, what, why + "reasons for it")
         else:
             report.same(path, what, "it is the only behaviour now")
-    return PolicyProfile(
-        written, [Argument(name, args, paths.get(name, ())) for name, args in arguments.items()]
-    )
+    return written, list(arguments.values())
 
 
 def _predicates(
-    predicates: list[dict[str, Any]],
-    arguments: dict[str, dict[str, Any]],
-    paths: dict[str, Path],
-    report: ConversionLog,
+    predicates: list[dict[str, Any]], arguments: Arguments, report: ConversionLog
 ) -> dict[str, Path]:
     """Return canonical name of a predicate -> its path in the Policy."""
     path_of: dict[str, Path] = {}
@@ -154,12 +144,11 @@ def _predicates(
             kind, values = argument
             labels = values.get("labels", [])
             if kind == "serviceAffinity":
-                name, field = "CheckServiceAffinity", (SERVICE_AFFINITY, "affinityLabels")
+                name, plugin, field = "CheckServiceAffinity", SERVICE_AFFINITY, "affinityLabels"
             else:
-                present = "presentLabels" if values.get("presence") else "absentLabels"
-                name, field = "CheckNodeLabelPresence", (NODE_LABEL, present)
-            arguments.setdefault(field[0], {}).setdefault(field[1], []).extend(labels)
-            paths.setdefault(field[0], (*path, "argument", kind))
+                field = "presentLabels" if values.get("presence") else "absentLabels"
+                name, plugin = "CheckNodeLabelPresence", NODE_LABEL
+            _add(arguments, plugin, field, labels, (*path, "argument", kind))
         plugins = ", ".join(plugin for plugin, _points in _PREDICATES[name])
         if name not in ("CheckServiceAffinity", "CheckNodeLabelPresence"):
             report.same(
@@ -169,6 +158,11 @@ def _predicates(
     for name in _MANDATORY:
         path_of.setdefault(name, ("predicates",))
     return path_of
+
+
+def _add(arguments: Arguments, plugin: str, field: str, labels: list[str], path: Path) -> None:
+    argument = arguments.setdefault(plugin, Argument(plugin, {}, path))
+    argument.args.setdefault(field, []).extend(labels)
 
 
 def _filters(names: Mapping[str, Path]) -> dict[str, PluginLists]:
@@ -188,10 +182,7 @@ def _filters(names: Mapping[str, Path]) -> dict[str, PluginLists]:
 
 
 def _priorities(
-    priorities: list[dict[str, Any]],
-    arguments: dict[str, dict[str, Any]],
-    paths: dict[str, Path],
-    report: ConversionLog,
+    priorities: list[dict[str, Any]], arguments: Arguments, report: ConversionLog
 ) -> dict[str, tuple[int, Path]]:
     """Return priority, or the plugin of one with arguments -> (weight, path)."""
     weights: dict[str, tuple[int, Path]] = {}
@@ -217,32 +208,29 @@ def _priorities(
         elif argument is None:
             raise _unknown(path, "priority", name, (*_PRIORITIES, _EQUAL))
         else:
-            name = _argued(argument, arguments)
-            paths.setdefault(name, (*path, "argument", argument[0]))
+            kind, values = argument
+            name = _argued(kind, values, (*path, "argument", kind), arguments)
         weights[name] = (weight, path)  # the last entry counts, as in kube-scheduler
     return weights
 
 
-def _argued(argument: tuple[str, Mapping[str, Any]], arguments: dict[str, dict[str, Any]]) -> str:
+def _argued(kind: str, values: Mapping[str, Any], path: Path, arguments: Arguments) -> str:
     """Add the argument of a priority to its plugin; return the plugin."""
-    kind, values = argument
     if kind == "requestedToCapacityRatioArguments":
-        arguments[RATIO] = dict(values)
+        first = arguments.get(RATIO, Argument(RATIO, {}, path))
+        arguments[RATIO] = replace(first, args=dict(values))
         return RATIO
-    label = values.get("label", "")
     if kind == "serviceAntiAffinity":
         plugin, field = SERVICE_AFFINITY, "antiAffinityLabelsPreference"
     elif values.get("presence"):
         plugin, field = NODE_LABEL, "presentLabelsPreference"
     else:
         plugin, field = NODE_LABEL, "absentLabelsPreference"
-    arguments.setdefault(plugin, {}).setdefault(field, []).append(label)
+    _add(arguments, plugin, field, [values.get("label", "")], path)
     return plugin
 
 
-def _scores(
-    scores: Mapping[str, tuple[int, Path]], arguments: Mapping[str, Mapping[str, Any]]
-) -> dict[str, PluginLists]:
+def _scores(scores: Mapping[str, tuple[int, Path]], arguments: Arguments) -> dict[str, PluginLists]:
     """Return the score and preScore lists; a plugin of two priorities keeps the first weight.
 
     kube-scheduler iterated by name: EvenPodsSpreadPriority before SelectorSpreadPriority.
@@ -253,7 +241,7 @@ def _scores(
     for name in sorted(scores):
         weight, path = scores[name]
         plugin, prepares = _PRIORITIES.get(name, (name, False))
-        args = arguments.get(plugin, {})
+        args = arguments[plugin].args if plugin in arguments else {}
         if plugin == NODE_LABEL:
             names = ("presentLabelsPreference", "absentLabelsPreference")
             weight *= sum(len(args.get(field, ())) for field in names)
