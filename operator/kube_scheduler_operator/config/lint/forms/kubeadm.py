@@ -10,11 +10,12 @@ kubernetes-sigs/kind 0.30, pkg/apis/config/v1alpha4/types.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ....base.decoding import INVALID_TYPE
 from ....base.findings import Path, Problem
-from ....base.objects import entries
+from ....base.objects import entries, mapping
 from ....base.source.reader import Document
 from ...language.versions import Version
 from .document_fields import (
@@ -51,23 +52,22 @@ def read(document: Document) -> Contents | None:
     if kind not in KINDS or (group != GROUP and "apiVersion" in value):
         return None
     version = str(value.get("apiVersion") or "").rpartition("/")[2]
-    lists = version not in ("v1beta1", "v1beta2", "v1beta3")
-    if not version:  # a patch, for example of kind
-        lists = isinstance(at(value, "scheduler", "extraArgs"), list)
-    return scheduler(value, (), kind, lists=lists)
+    # A patch, for example of kind, has no version.
+    lists = version not in ("v1beta1", "v1beta2", "v1beta3") if version else None
+    return _scheduler(value, (), kind, lists=lists)
 
 
-def scheduler(
+def _scheduler(
     value: Mapping[str, Any],
     path: Path,
     label: str,
     *,
-    lists: bool,
+    lists: bool | None = None,
     kubernetes: Version | None = None,
 ) -> Contents:
     """Read the scheduler of the ClusterConfiguration at a path.
 
-    `lists` is whether its version writes extraArgs as a list.
+    `lists` is whether its version writes extraArgs as a list; None: unknown.
     """
     scheduler = at(value, "scheduler")
     if not isinstance(scheduler, Mapping):
@@ -87,6 +87,7 @@ def scheduler(
         mount_fix="add it: extraVolumes: [{name: scheduler-config, hostPath: FILE, mountPath: "
         "FILE, readOnly: true, pathType: File}]",
     )
+    lists = isinstance(extra, list) if lists is None else lists
     problems = tuple(_extra_args_problems(extra, path, lists=lists))
     return Contents(commands=(command,), problems=problems)
 
@@ -184,19 +185,12 @@ def read_cluster_api(document: Document) -> Contents | None:
     if not path:
         return None
     config = at(value, *path)
-    cluster = at(config, "clusterConfiguration")
-    contents = Contents()
-    if isinstance(cluster, Mapping):
-        extra = at(cluster, "scheduler", "extraArgs")
-        contents = scheduler(
-            cluster,
-            (*path, "clusterConfiguration"),
-            label_of(value),
-            lists=isinstance(extra, list),
-            kubernetes=version_of(at(value, "spec", "version")),
-        )
+    cluster = mapping(at(config, "clusterConfiguration"))
+    version = version_of(at(value, "spec", "version"))
+    where = (*path, "clusterConfiguration")
+    contents = _scheduler(cluster, where, label_of(value), kubernetes=version)
     texts = tuple(_files(config, (*path, "files"), label_of(value)))
-    return Contents(texts, (), contents.commands, contents.problems)
+    return replace(contents, texts=texts)
 
 
 def _files(config: Any, path: Path, owner: str) -> Iterator[Text]:

@@ -16,7 +16,7 @@ from ....base.findings import Path
 from ....base.source.reader import Document
 from ....base.source.tree import Position, SourceNode
 from .flags import config_problems, with_unknown_values, word_problems
-from .form import CommandLine, Contents
+from .form import CommandLine, Contents, assembled
 
 _COMMAND_LINE: Final = re.compile(
     rb"^(?:ExecStart\b|[ \t]*--[A-Za-z]|[^\n:]{0,80}SCHEDULER\w{0,64}=)", re.MULTILINE
@@ -88,9 +88,7 @@ def _words(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
 
 def _document(text: str, key: str, words: Sequence[tuple[str, int]]) -> SourceNode:
     items = [SourceNode(_position(text, offset, len(word)), word) for word, offset in words]
-    first = items[0].position
-    listed = SourceNode(first, [word for word, _ in words], {}, items)
-    return SourceNode(first, {key: listed.data}, {key: (first, listed)})
+    return assembled({key: items}, items[0].position)
 
 
 def _position(text: str, offset: int, length: int) -> Position:
