@@ -92,7 +92,7 @@ def validate(
         tuple(sorted_.documents),
         tuple((item.file, item.kind) for item, _ in sorted_.others),
         items,
-        (*_remarks(passed_over, sorted_.templates), *_of_volcano(of_volcano)),
+        tuple(_remarks(passed_over, sorted_.templates, of_volcano)),
         readers=_readers(items, [command for source in sources for _, command in source.commands]),
     )
 
@@ -148,7 +148,8 @@ class _Sorted:
             self.others.append((item, of_volcano()))
             return
         if contents.problems or _starts_kube_scheduler(contents):
-            self.documents.append((item.file, item.kind or _label(contents)))
+            label = next((command.label for command in contents.commands), "document")
+            self.documents.append((item.file, item.kind or label))
         # Otherwise it only holds others, which are counted themselves.
         self.findings += [_diagnosis(item, problem) for problem in contents.problems]
 
@@ -213,15 +214,8 @@ def _program(reader: CommandLine | None, version: Version | None) -> str:
     return f"kube-scheduler {version.short}" if version else ""
 
 
-def _label(contents: Contents) -> str:
-    """Return the name of a document without kind, by its form."""
-    labels = [command.label for command in contents.commands]
-    labels += [part.owner for part in contents.parts]
-    return labels[0] if labels else "document"
-
-
-def _remarks(passed_over: int, templates: int) -> Iterator[str]:
-    """Write remarks about files in directories that were not checked."""
+def _remarks(passed_over: int, templates: int, of_volcano: Sequence[str]) -> Iterator[str]:
+    """Write remarks about files in directories, and Volcano's files, that were not checked."""
     if passed_over:
         files = "1 file has" if passed_over == 1 else f"{passed_over} files have"
         yield f"{files} nothing for kube-scheduler, so not checked"
@@ -229,11 +223,7 @@ def _remarks(passed_over: int, templates: int) -> Iterator[str]:
         one, many = "1 file is an unrendered template", "files are unrendered templates"
         files = one if templates == 1 else f"{templates} {many}"
         yield f"{files}: helm template CHART | {RENDERED}"
-
-
-def _of_volcano(labels: Sequence[str]) -> Iterator[str]:
-    """Write remarks about configurations of Volcano's scheduler beside what was checked."""
-    return (f"{label} {OF_VOLCANO}" for label in dict.fromkeys(labels))
+    yield from (f"{label} {OF_VOLCANO}" for label in dict.fromkeys(of_volcano))
 
 
 def _starts_kube_scheduler(contents: Contents) -> bool:
