@@ -76,11 +76,9 @@ def check_elections(
                 f"{reader.label} has {reader.replicas} replicas without leader election: each "
                 "places the same pods"
             )
-            path, fix = (
-                ("leaderElection", "leaderElect"),
-                "set leaderElect to true, or replicas to 1",
-            )
-            yield item, Problem(SEVERAL_ACTIVE, path, message, fix, WARNING)
+            fix = "set leaderElect to true, or replicas to 1"
+            where = ("leaderElection", "leaderElect")
+            yield item, Problem(SEVERAL_ACTIVE, where, message, fix, WARNING)
         elif lease is not None:
             yield from ((item, problem) for problem in _lease_rights(lease, reader, items))
 

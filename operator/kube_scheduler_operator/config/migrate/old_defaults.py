@@ -83,13 +83,11 @@ BETA1: Final[PointPlugins] = {
 """Defaults of v1beta1, and of the lists that a Policy does not set: Kubernetes 1.20 to 1.22."""
 
 BETA2: Final[PointPlugins] = {
-    **_COMMON,
+    **BETA1,
     "preFilter": _names(
         "NodeResourcesFit NodePorts VolumeRestrictions PodTopologySpread InterPodAffinity "
         "VolumeBinding NodeAffinity"
     ),
-    "filter": _FILTERS,
-    "preScore": _names("InterPodAffinity PodTopologySpread TaintToleration NodeAffinity"),
     "score": _weights(
         "NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 "
         "NodeResourcesFit=1 NodeAffinity=1 PodTopologySpread=2 TaintToleration=1"

@@ -351,12 +351,12 @@ def _put_in_default_order(here: dict[str, PluginEntry], entry: PluginEntry) -> N
     """Insert a plugin at its position in the default order."""
     order = list(PLUGINS)
     items = list(here.items())
-    later = [
+    later = (
         index
         for index, (name, _entry) in enumerate(items)
         if name in PLUGINS and order.index(name) > order.index(entry.name)
-    ]
-    items.insert(later[0] if later else len(items), (entry.name, entry))
+    )
+    items.insert(next(later, len(items)), (entry.name, entry))
     here.clear()
     here.update(items)
 
