@@ -263,7 +263,7 @@ class _Translation:
         removed: dict[str, list[str]] = {}
         for point, entries in runs.points.items():
             here = {entry.name: entry for entry in entries if entry.name in PLUGINS}
-            for name in here.keys() - self.desired[point].keys():
+            for name in (name for name in here if name not in self.desired[point]):
                 where = point if name in anywhere else MULTI
                 if _add_disabled(lists, where, name):
                     removed.setdefault(where, []).append(name)
