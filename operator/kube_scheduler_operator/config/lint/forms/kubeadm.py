@@ -217,7 +217,7 @@ def read_kind(document: Document) -> Contents:
         for path, node in nodes
     ]
     mounts_of_all = tuple(mount for mounts in mounts_of for mount in mounts)
-    patched = [((), value), *nodes]
+    patched: list[tuple[Path, Mapping[str, Any]]] = [((), value), *nodes]
     texts = [
         Text(
             (*path, "kubeadmConfigPatches", index),
