@@ -103,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer], Gates]:
+    from ...config.lint.checks import gates_of
     from ...config.lint.operator_objects import EXTENDER, SECONDARY, facts_of_files
     from ...config.lint.operator_objects import PROFILE as PROFILE_KIND
     from ...config.lint.validate import validate
@@ -140,7 +141,8 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
         raise UsageError(f"{name}: has no {KIND}, only the flags of a kube-scheduler")
     # kube-scheduler also reads only the first document.
     item = validated.items[0]
-    return item.value, [Layer(PROFILE, item.value)], item.gates(options)
+    gates = gates_of(options.gates, item.version, item.reader)
+    return item.value, [Layer(PROFILE, item.value)], gates
 
 
 async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) -> int:
