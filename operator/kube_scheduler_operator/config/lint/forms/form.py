@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ....base.findings import Path, Problem
 from ....base.source.encoding import LINE_BREAK
@@ -16,12 +17,10 @@ from ...language.versions import Version
 from .document_fields import objects, text
 from .volcano import PROGRAM as VC_SCHEDULER
 
-if TYPE_CHECKING:
-    from .kustomize import Kustomization
-
 KUBE_SCHEDULER: Final = "kube-scheduler"
 CONFIG_FLAGS: Final[Mapping[str, str]] = {KUBE_SCHEDULER: "config", VC_SCHEDULER: "scheduler-conf"}
 """Program -> its flag for the file with the configuration."""
+_TAG_AND_DIGEST: Final = r"(?::([a-zA-Z0-9_.{}-]*))?(?:@([a-zA-Z][a-zA-Z0-9]*:[a-zA-Z0-9_.{}-]*))?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +220,38 @@ class Embedding:
                 column = len(whole) - len(line) + position.column
                 return Position(self.position.line + 1 + index, column, position.length)
         return self.position
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChange:
+    """An entry of `images`."""
+
+    name: str  # of the images that it changes, without tag and digest
+    new_name: str = ""  # empty: the name stays
+    new_tag: str = ""  # what replaces both the tag and the digest; both empty: they stay
+    digest: str = ""
+    tag_suffix: str = ""  # what is appended to the tag, unless one of those is set
+
+    def applied(self, image: str) -> str:
+        match = re.fullmatch(re.escape(self.name) + _TAG_AND_DIGEST, image)
+        if match is None:
+            return image
+        tag, digest = match[1] or "", match[2] or ""
+        if self.new_tag or self.digest:
+            tag, digest = self.new_tag, self.digest
+        elif self.tag_suffix:
+            tag, digest = tag + self.tag_suffix, ""
+        name = self.new_name or self.name
+        return name + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Kustomization:
+    """What a Kustomization changes."""
+
+    # its files, and the directories of other Kustomizations, relative to its own
+    resources: tuple[str, ...] = ()
+    images: tuple[ImageChange, ...] = ()  # its changes, in order
 
 
 @dataclass(frozen=True, slots=True)

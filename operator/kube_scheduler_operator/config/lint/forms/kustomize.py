@@ -7,7 +7,6 @@ Source: kubernetes-sigs/kustomize v5, api/types/kustomization.go, api/types/kvpa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import dirname, join, normpath
@@ -18,44 +17,11 @@ from ....base.objects import entries
 from ....base.source.reader import Document
 from .config_map import CONFIG_MAP, SECRET
 from .document_fields import group_kind, objects, text, value_of
-from .form import Contents, Text
+from .form import Contents, ImageChange, Kustomization, Text
 
 _GENERATORS: Final = {"configMapGenerator": CONFIG_MAP, "secretGenerator": SECRET}
 _KINDS: Final = ("Kustomization", "Component")
 _RESOURCES: Final = ("resources", "bases", "components")
-_TAG_AND_DIGEST: Final = r"(?::([a-zA-Z0-9_.{}-]*))?(?:@([a-zA-Z][a-zA-Z0-9]*:[a-zA-Z0-9_.{}-]*))?"
-
-
-@dataclass(frozen=True, slots=True)
-class ImageChange:
-    """An entry of `images`."""
-
-    name: str  # of the images that it changes, without tag and digest
-    new_name: str = ""  # empty: the name stays
-    new_tag: str = ""  # what replaces both the tag and the digest; both empty: they stay
-    digest: str = ""
-    tag_suffix: str = ""  # what is appended to the tag, unless one of those is set
-
-    def applied(self, image: str) -> str:
-        match = re.fullmatch(re.escape(self.name) + _TAG_AND_DIGEST, image)
-        if match is None:
-            return image
-        tag, digest = match[1] or "", match[2] or ""
-        if self.new_tag or self.digest:
-            tag, digest = self.new_tag, self.digest
-        elif self.tag_suffix:
-            tag, digest = tag + self.tag_suffix, ""
-        name = self.new_name or self.name
-        return name + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Kustomization:
-    """What a Kustomization changes."""
-
-    # its files, and the directories of other Kustomizations, relative to its own
-    resources: tuple[str, ...] = ()
-    images: tuple[ImageChange, ...] = ()  # its changes, in order
 
 
 @dataclass(frozen=True, slots=True)

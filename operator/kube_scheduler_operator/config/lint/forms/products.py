@@ -1,7 +1,21 @@
 """Products that keep kube-scheduler's settings in fields of their own.
 
-Each section names the source of its form. kubeadm, Rancher's products and charts of Helm have
-modules of their own.
+kubeadm, Rancher's products and charts of Helm have modules of their own. Sources:
+
+* AKS: MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md.
+* Talos: siderolabs/talos at ad88231, pkg/machinery/config/types/v1alpha1/v1alpha1_types.go
+  (SchedulerConfig, which the JSON schema of 1.14 no longer has) and types/k8s/scheduler.go. Talos
+  sets apiVersion, kind and the kubeconfig itself and refuses --config (internal/app/machined/pkg/
+  controllers/k8s).
+* kops: kubernetes/kops 1.34, pkg/apis/kops/componentconfig.go (KubeSchedulerConfig) and
+  docs/cluster_spec.md.
+* Kubespray: kubernetes-sigs/kubespray at 0128a2c, roles/kubernetes/control-plane: defaults/main/
+  kube-scheduler.yml, templates/kubescheduler-config.yaml.j2 and kubeadm-config.v1beta4.yaml.j2.
+* k0s: k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go (SchedulerSpec).
+* Gardener: gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go.
+* kwok: kwok 0.7, pkg/apis/config/v1alpha1.
+* OpenShift: openshift/secondary-scheduler-operator 1.5, pkg/apis/secondaryscheduler/v1/types.go
+  and bindata/assets/secondary-scheduler/deployment.yaml.
 """
 
 from __future__ import annotations
@@ -42,7 +56,6 @@ from .form import (
 from .workload import stock_version
 
 # --- AKS: a SchedulerConfiguration (preview) with a KubeSchedulerConfiguration as text -----------
-# MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md.
 
 
 def read_aks(document: Document) -> Contents:
@@ -63,10 +76,6 @@ def read_aks(document: Document) -> Contents:
 
 
 # --- Talos: cluster.scheduler of a machine configuration, and the document KubeSchedulerConfig ---
-# siderolabs/talos at ad88231, pkg/machinery/config/types/v1alpha1/v1alpha1_types.go
-# (SchedulerConfig, which the JSON schema of 1.14 no longer has) and types/k8s/scheduler.go. Talos
-# sets apiVersion, kind and the kubeconfig itself and refuses --config (internal/app/machined/pkg/
-# controllers/k8s).
 
 _SET_BY_TALOS: Final = (
     "config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig",
@@ -112,8 +121,6 @@ def _talos_scheduler(document: Document, path: Path, label: str) -> Contents:
 
 
 # --- kops: spec.kubeScheduler of a Cluster, and the configuration beside it ----------------------
-# kubernetes/kops 1.34, pkg/apis/kops/componentconfig.go (KubeSchedulerConfig) and
-# docs/cluster_spec.md.
 
 _KOPS_FLAGS: Final[Mapping[str, str]] = {
     "master": "master",
@@ -178,8 +185,6 @@ def _kops_flags(spec: Mapping[str, Any], path: Path) -> Iterator[CommandLineFlag
 
 
 # --- Kubespray: group variables that become flags and the file of kube-scheduler -----------------
-# kubernetes-sigs/kubespray at 0128a2c, roles/kubernetes/control-plane: defaults/main/
-# kube-scheduler.yml, templates/kubescheduler-config.yaml.j2 and kubeadm-config.v1beta4.yaml.j2.
 
 _VARIABLES_OF_FLAGS: Final = ("kube_kubeadm_scheduler_extra_args", "kube_scheduler_extra_args")
 _VARIABLES_OF_FIELDS: Final = {
@@ -228,7 +233,6 @@ def read_kubespray(document: Document) -> Contents | None:
 
 
 # --- k0s: spec.scheduler of a ClusterConfig ------------------------------------------------------
-# k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go (SchedulerSpec).
 
 
 def read_k0s(document: Document) -> Contents:
@@ -255,7 +259,6 @@ def read_k0s(document: Document) -> Contents:
 
 
 # --- Gardener: spec.kubernetes.kubeScheduler of a Shoot ------------------------------------------
-# gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go.
 
 _GARDENERS_PROFILES: Final = ("balanced", "bin-packing")
 """The profiles of Shoots, which config/lint/providers/managed.py writes."""
@@ -303,7 +306,6 @@ def _shoot_problems(spec: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 # --- kwok: componentsPatches of a KwokctlConfiguration -------------------------------------------
-# kwok 0.7, pkg/apis/config/v1alpha1.
 
 
 def read_kwok(document: Document) -> Contents:
@@ -317,8 +319,6 @@ def read_kwok(document: Document) -> Contents:
 
 
 # --- OpenShift: a SecondaryScheduler of the secondary-scheduler-operator, and its ConfigMap ------
-# openshift/secondary-scheduler-operator 1.5, pkg/apis/secondaryscheduler/v1/types.go and
-# bindata/assets/secondary-scheduler/deployment.yaml.
 
 
 def read_openshift(document: Document) -> Contents:

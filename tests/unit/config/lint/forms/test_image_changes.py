@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.config.lint.forms.kustomize import (
-    ChangedImages,
-    ImageChange,
-    Kustomization,
-)
+from kube_scheduler_operator.config.lint.forms.form import ImageChange, Kustomization
+from kube_scheduler_operator.config.lint.forms.kustomize import ChangedImages
 
 NAME = "registry.example.com:5000/kube-scheduler"
 DIGEST = "sha256:" + "a" * 64
