@@ -14,7 +14,8 @@ from ....base import names
 from ....base.findings import Finding
 from ....base.objects import mapping
 from ....base.spec_limits import json_bytes
-from ...language.merging.merge import normalized_json, unique_names
+from ...language.merging.merge import normalized_json
+from ...language.merging.merge_plain import unique_names
 from ...language.schema import DEFAULT_SCHEDULER
 from ..attachment import (
     CONTROL_PLANE,

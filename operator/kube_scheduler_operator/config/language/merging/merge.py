@@ -15,21 +15,10 @@ from typing import Any, Final
 from ....base.go_values import without_nulls
 from ....base.installation import InstallationError
 from ..schema import DEFAULT_SCHEDULER
-
-Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
-"""Merges two documents, the later one over the earlier one."""
+from . import merge_plain
+from .merge_plain import Merge, unique_names
 
 _JSONMERGE: Final = "jsonmerge"
-
-
-def unique_names(items: Any, key: str) -> list[str] | None:
-    """Return the names of a list's entries; None if a name is missing or a duplicate."""
-    if not isinstance(items, list):
-        return None
-    names = [item.get(key) if isinstance(item, Mapping) else None for item in items]
-    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        return None
-    return [str(name) for name in names]
 
 
 class TypeMetaError(ValueError):
@@ -70,8 +59,6 @@ def engine(*, semantic: bool) -> Merge:
     try:
         require_jsonmerge()
     except ModuleNotFoundError:
-        from . import merge_plain
-
         return merge_plain.engine(semantic=semantic)
     from . import merge_with_jsonmerge
 

@@ -11,10 +11,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from .merge import Merge, unique_names
-
+Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+"""Merges two documents, the later one over the earlier one."""
 _Strategy = Callable[[Any, Any], Any]
 """Merges the values of a field: the earlier one (None if unset) and the later one."""
+
+
+def unique_names(items: Any, key: str) -> list[str] | None:
+    """Return the names of a list's entries; None if a name is missing or a duplicate."""
+    if not isinstance(items, list):
+        return None
+    names = [item.get(key) if isinstance(item, Mapping) else None for item in items]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        return None
+    return [str(name) for name in names]
 
 
 def engine(*, semantic: bool) -> Merge:

@@ -11,7 +11,7 @@ from jsonmerge import Merger, Walk, WalkInstance
 from jsonmerge.jsonvalue import JSONValue
 from jsonmerge.strategies import Append, ArrayMergeById, ObjectMerge
 
-from .merge import Merge, unique_names
+from .merge_plain import Merge, unique_names
 
 _BY_PLUGIN_NAME: Final = {
     "mergeStrategy": "byName",
