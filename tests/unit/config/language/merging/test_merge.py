@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.base.go_values import without_nulls
 from kube_scheduler_operator.config.language.merging import merge, merge_plain, merge_with_jsonmerge
 from kube_scheduler_operator.config.language.merging.merge import (
-    Merge,
     TypeMetaError,
     merge_process,
     merge_semantically,
     normalized_json,
 )
+from kube_scheduler_operator.config.language.merging.merge_plain import Merge
 
 KIND = {"apiVersion": "foo", "kind": "the-kind"}
 ENGINES: dict[str, Callable[..., Merge]] = {
