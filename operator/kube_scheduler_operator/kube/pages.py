@@ -1,4 +1,4 @@
-"""Reads a list in pages as large as can be decoded, and skips objects that cannot; or some fields.
+"""Reads a list in pages that are small enough to decode, and leaves out objects that are too large.
 
 A page that is too large is requested again with a quarter of its objects, down to one. An object
 that is too large alone is left out: the API server is asked for its metadata only, which names it
@@ -89,7 +89,7 @@ class Pages:
     _begun: bool = field(default=False, init=False)  # only then can a token be too old
 
     async def read(self, selection: Mapping[str, str]) -> AsyncGenerator[ListResult, None]:
-        """Yield the pages of one list from its begin."""
+        """Yield the pages of one list from its beginning."""
         self._begun = False
         token = ""
         while True:
@@ -179,7 +179,7 @@ async def read_fields(
 
     `selection` has query parameters. `kept` selects the objects that count; with it, the list
     ends with the page that has the last of `at_most`. `token` continues the list from there;
-    empty: from its begin.
+    empty: from its beginning.
     """
     most = at_most if kept is None else kept.most_read
     size = PageSize(at_most, min(FIRST_PAGE, at_most))

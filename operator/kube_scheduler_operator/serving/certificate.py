@@ -1,4 +1,4 @@
-"""The TLS contexts of the operator's port: its certificate, its settings and the clients' CA.
+"""The TLS contexts of a port: its certificate, its settings and the clients' CA.
 
 The certificate comes from files, and is reloaded when they change, or is self-signed until they
 exist.

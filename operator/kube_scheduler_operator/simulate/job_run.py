@@ -33,7 +33,7 @@ class PodNotRunningError(SimulationError):
 
 class SimulationJob:
     def __init__(self, api: ApiClient, plan: JobPlan, *, poll: float = POLL) -> None:
-        self.plan = plan  # what it is made of
+        self.plan = plan
         self._job = job_of(plan)
         self._api = api
         self._poll = poll

@@ -39,7 +39,7 @@ def owner_of(obj: Mapping[str, Any]) -> str:
 
 
 def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
-    """Return the pods of a workload: those that wait first, and the oldest of each first."""
+    """Return the pods of a workload: those that wait first, each group by age."""
     owners = {f"{kind}/{name}"}
     if kind == _DEPLOYMENT:
         owners = {
@@ -51,7 +51,7 @@ def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
     for (where, _), entry in world.objects[PODS].items():
         if where == namespace and owner_of(pod := entry.object()) in owners:
             pods.append((bool(entry.node), str(pod["metadata"]["creationTimestamp"]), pod))
-    return [pod for *_, pod in sorted(pods, key=lambda replica_set: replica_set[:2])]
+    return [pod for *_, pod in sorted(pods, key=lambda row: row[:2])]
 
 
 def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods]:

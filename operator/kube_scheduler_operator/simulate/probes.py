@@ -92,7 +92,7 @@ def probe_profiles(
 def probe(pod: Object, name: str, scheduler: str) -> Object:
     """Return a copy of a pod under another name, for a profile, that is tried at once.
 
-    Objects that belong to the pod by its name are referred to by their own.
+    Claims that are generated from the pod's name keep the name that they have.
     """
     copied = copy.deepcopy(pod)
     original = pod["metadata"]["name"]
@@ -118,7 +118,7 @@ def probe(pod: Object, name: str, scheduler: str) -> Object:
 
 
 def reasons(message: str) -> list[tuple[int, str]]:
-    """Yield (nodes, reason) of a message of kube-scheduler, without preemption's part.
+    """Return (nodes, reason) of a message of kube-scheduler, without preemption's part.
 
     An empty list: the pod was rejected as a whole, and the message is the reason.
     """

@@ -258,7 +258,7 @@ class Run:
             )
 
     def _feed_sentinel(self, scheduler_name: str) -> PodDecision:
-        """Return a pod that fits nowhere, with the lowest priority."""
+        """Feed a pod of the lowest priority that fits nowhere; return the decision about it."""
         self._sentinels += 1
         name = f"{_SENTINEL}-{self._sentinels}"
         decision = self.decisions[f"default/{name}"] = PodDecision(f"default/{name}")

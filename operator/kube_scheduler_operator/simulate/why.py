@@ -165,7 +165,7 @@ class _Inquiry:
                 self._group(excluded, own)
             if not explanation.candidates:
                 await self._fixes(excluded)
-            # Of the pod itself, and so with preemption.
+            # The pod itself is scheduled last, with preemption.
             (explanation.decision,) = (await run.schedule([self._pod])).values()
             run.forget([self._pod])
             explanation.extenders = run.extenders.explain(explanation.pod)

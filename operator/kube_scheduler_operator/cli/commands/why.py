@@ -1,6 +1,7 @@
 """`kubectl scheduler why`: why a pod waits and what would help, or why it is where it is.
 
-The answer comes from kube-scheduler itself, which runs on this machine over a copy of the cluster.
+The answer comes from kube-scheduler itself, which runs over a copy of the cluster: on this machine
+or in a Job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What commands that simulate share: their flags, the world, and the configuration."""
+"""What commands that simulate share: the world, the configuration, and where it runs."""
 
 from __future__ import annotations
 

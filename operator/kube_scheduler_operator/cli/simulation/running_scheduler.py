@@ -62,7 +62,7 @@ async def running_scheduler(
 
 
 def gate_flags(content: ParsedRevision) -> list[str]:
-    """Return the flags that matter to a simulation."""
+    """Return the flags that set feature gates."""
     return [flag for flag in content.arguments if flag.startswith(FLAG_PREFIX)]
 
 

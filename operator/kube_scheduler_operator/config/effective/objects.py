@@ -1,4 +1,4 @@
-"""The objects of users, in the one form that every caller hands over."""
+"""User objects, in the one form that every caller hands over."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .secondary.scheduler import EffectiveSecondaries, effective_secondaries
 class Effective:
     """What every scheduler would run."""
 
-    # where the provider runs that scheduler: the settings of the SecondaryScheduler in its place
+    # on managed platforms: the settings of the managed SecondaryScheduler
     control_plane: EffectiveControlPlane
     secondaries: EffectiveSecondaries
 

@@ -140,7 +140,7 @@ class Watcher:
             if time.monotonic() - started >= self.tuning.stable:
                 delay = 0.0
                 if self._life != life:
-                    continue  # sooner, the members of etcd may contradict each other all the time
+                    continue  # a delay of 0 could loop while members of etcd disagree
             delay = self.tuning.restart.after(delay)
             await _pause(stop, delay)
 

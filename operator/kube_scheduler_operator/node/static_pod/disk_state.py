@@ -32,7 +32,7 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
     """Return the state of the disk now, in seconds since 1970.
 
     While an installer replaces the scheduler, nothing counts as edited. A running `kubeadm upgrade`
-    is part of the fingerprint, so that its begin and its end are reported.
+    is part of the fingerprint, so that its beginning and its end are reported.
     """
     kubeconfig_hash = fingerprint(watched.kubeconfig) if watched.kubeconfig else ""
     resource_dir, path = watched.resource_dir, watched.manifest_path

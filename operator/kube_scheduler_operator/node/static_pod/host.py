@@ -38,7 +38,7 @@ def seconds_since_boot() -> float:
 
 
 def boot_time(boot_id: Path = BOOT_ID) -> BootTime:
-    """Return the moment; unknown if the boot is."""
+    """Return the time since boot; UNKNOWN without a boot id."""
     try:
         return BootTime(boot_id.read_text().strip(), seconds_since_boot())
     except OSError:

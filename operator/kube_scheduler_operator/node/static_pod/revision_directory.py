@@ -3,8 +3,8 @@
     R/kube-scheduler-pod-N/hashes.json    number and content hash of the revision, hash of each file
 
 The hashes are written with the directory, in one step. A program on the node that reads the files
-again and finds the same hashes has verified the revision: its number comes from the disk and from
-the name of no object. Results of installations are not covered.
+again and finds the same hashes has verified the revision: its number comes from the disk, and
+never from the name of an object. Results of installations are not covered.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
 def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | None:
     """The settings of the newest revision that is installed or being rolled out; None if unknown.
 
-    It need not be complete: it was validated before it was begun, and these settings complete it.
+    The revision may be incomplete: it was validated before it was created.
     Without one, those of the newest revision that another edit replaced before it was installed.
 
     They are unknown if that revision has no record, or if nodes run revisions that the API has
@@ -179,7 +179,7 @@ def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | No
     inputs = read_inputs(newest.inputs)
     if inputs is None:
         return None
-    # A revision that has just begun has no Pod yet, and the image of the one before.
+    # A revision without its Pod yet uses the image of the revision before it.
     older = (revision for revision in history[::-1] if revision.number <= newest.number)
     image = next(filter(None, (revision.content.image for revision in older)), "")
     return AcceptedSettings(newest.number, inputs, image)

@@ -18,10 +18,9 @@ from .rollout.observe import Observation, observe
 def operand_image(snapshot: Snapshot) -> str:
     """kube-scheduler's image: as configured, as kubeadm requests, as last installed, or as running.
 
-    A formerly configured image that never ran, because it cannot be pulled, does not count; that of
-    a revision which a node runs or is about to run does, even before it counts as installed. Where
-    the provider runs the control plane's scheduler, it is Kubernetes' own image of the API server's
-    version.
+    A configured image that never ran does not count. The image of a revision that a node runs, or
+    is moving to, does. Where the provider runs the control plane's scheduler, it is Kubernetes' own
+    image of the API server's version.
     """
     if snapshot.settings.operand_image:
         return snapshot.settings.operand_image

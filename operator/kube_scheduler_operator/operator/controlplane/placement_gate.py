@@ -91,7 +91,7 @@ def check_placements(
 ) -> PlacementCheck:
     """Decide about the composed content.
 
-    `existing` gives the revisions without it: their `desired` one is in use.
+    `existing` returns the revisions without this edit; their `desired` one is in use.
     """
     recorded = recorded_check(snapshot)
     if settings.mode == OFF:

@@ -1,1 +1,1 @@
-"""Cluster-wide findings: unknown schedulerNames, unmanaged schedulers, checks; pure."""
+"""Cluster-wide findings: unknown schedulerNames, unmanaged schedulers, futile writes; pure."""

@@ -414,7 +414,7 @@ def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
 
 
 def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:
-    """Report objects whose status the API server rejects, because their status cannot."""
+    """Report objects whose status the API server rejects: their own status cannot."""
     for ref, error in snapshot.write_errors.items():
         if ref.resource == SCHEDULER_PROFILES:
             yield PROFILE.finding(ref.name, STATUS_REFUSED, "status", error)

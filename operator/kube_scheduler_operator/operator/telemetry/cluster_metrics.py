@@ -2,7 +2,7 @@
 
 Only the leader reconciles, so a standby exports none of these, and a sum over both counts nothing
 twice. Two metrics are read at the scrape, by every process: the age of the schedulers' Lease, which
-is renewed every two seconds, and the process's own certificate.
+is renewed every two seconds, and the process's own certificates.
 """
 
 from __future__ import annotations

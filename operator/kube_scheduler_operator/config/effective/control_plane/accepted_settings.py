@@ -35,7 +35,7 @@ _WIDER: Final[tuple[frozenset[str], ...]] = (
     KUBESCHEDULER_FIELDS,
     KUBESCHEDULER_FIELDS | SCHEDULER_FIELDS | {_APISERVER, _SCHEDULER},
 )
-"""What is replaced if the settings with an error do not suffice: they are valid as a whole."""
+"""Replaced next if the fields with errors do not suffice: each group was valid as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

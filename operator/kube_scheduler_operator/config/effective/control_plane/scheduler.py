@@ -67,7 +67,7 @@ def effective_control_plane(
     if memory is not None:
         in_effect = effective_settings(inputs, errors, memory)
         if in_effect is None and memory.image not in ("", facts.image):
-            # Settings in effect are not valid for another kube-scheduler: it waits for its authors.
+            # The settings in effect are not valid for the new image: keep the accepted one.
             in_effect = _with_accepted_image(objects, facts, errors, memory)
     if in_effect is None:
         return EffectiveControlPlane(composition, settings, composition.findings, errors)
