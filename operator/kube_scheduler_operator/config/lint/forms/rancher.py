@@ -1,4 +1,4 @@
-"""Rancher's products: config.yaml of k3s and RKE2, Rancher's clusters, cluster.yml of RKE1, and k3d.
+"""Rancher's products: config.yaml of k3s and RKE2, Rancher's clusters, cluster.yml of RKE1, k3d.
 
 Sources: k3s-io/docs at 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b,
 docs/reference/server_config.md; rancher/rancher 2.12, provisioning.cattle.io/v1; rancher/rke 1.7,
