@@ -134,7 +134,8 @@ class Verb:
         if log.isEnabledFor(klog.TRACE):
             for policy, rows in self._agent.explain(args).items():
                 for row in rows:
-                    log.log(klog.TRACE, "Calculated", extra=kv(policy=policy, **about, **row))
+                    values = {"policy": policy, **about, **row}  # a row may have keys of these
+                    log.log(klog.TRACE, "Calculated", extra=kv(**values))
 
 
 class Filter(Verb):

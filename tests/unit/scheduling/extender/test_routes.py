@@ -232,3 +232,22 @@ def test_log_levels(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
         '"Calculated" policy="p0" verb="prioritize" pod="shop/web" node="b"',
         '"Scored" agent="strict" nodes="a=0 b=1"',
     ]
+
+
+def test_a_policy_may_explain_a_node_with_the_keys_of_the_line(
+    context: VerbContext, cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Explains(StubPolicy):
+        def explain(self, pod: Any, indices: Any) -> Any:
+            return [{"node": "a", "pod": "3 of 5", "verb": "x", "policy": "y"} for _ in indices]
+
+    routes = routes_of(context, agent_of(Explains(cluster)))
+    with caplog.at_level(klog.TRACE):
+        for verb in ("filter", "prioritize"):
+            body = names_body("a")
+            assert (
+                whole(routes(HttpRequest(b"POST", f"/agent/{verb}".encode(), b"", body))).status
+                == 200
+            )
+    lines = [klog.TextFormatter().format(record).partition("] ")[2] for record in caplog.records]
+    assert '"Calculated" policy="y" verb="x" pod="3 of 5" node="a"' in lines

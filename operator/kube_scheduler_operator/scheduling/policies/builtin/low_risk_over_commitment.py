@@ -1,7 +1,7 @@
 """low-risk-over-commitment: prefers nodes with a low risk from limits above requests.
 
-scheduler-plugins' LowRiskOverCommitment, pkg/ The score weighs the risk that limits exceed
-the capacity, and the risk that Pods use more than they requested.
+scheduler-plugins' LowRiskOverCommitment (pkg/trimaran). The score weighs the risk that limits
+exceed the capacity, and the risk that Pods use more than they requested.
 """
 
 from __future__ import annotations
