@@ -24,8 +24,7 @@ from ..console.output import print_remark
 if TYPE_CHECKING:
     from ...config.lint.checks import CheckOptions
     from ...config.lint.reports.report import ValidationReport
-    from ...config.lint.reports.report_settings import ReportSettings
-    from ...config.lint.reports.suppressions import Suppression
+    from ...config.lint.reports.report_settings import ReportSettings, Suppression
 
 FORMATS: Final = ("text", "json", "github", "gitlab", "junit", "sarif")
 
@@ -215,7 +214,11 @@ def _settings(args: argparse.Namespace) -> ReportSettings:
 
 
 def _ignored(text: str) -> Suppression:
-    from ...config.lint.reports.suppressions import Suppression, SuppressionError, parse_suppression
+    from ...config.lint.reports.report_settings import (
+        Suppression,
+        SuppressionError,
+        parse_suppression,
+    )
 
     names_at, colon, reason = text.partition(":")
     names, _, pattern = names_at.partition("@")

@@ -13,8 +13,7 @@ from ...base.objects import mapping
 from ...config.language.schema import KIND
 from ...config.language.validation.configuration import Target
 from ...config.language.versions import Version
-from ...config.migrate.convert import Conversion, is_policy
-from ...config.migrate.policy_flags import NAME, with_flags
+from ...config.migrate.convert import NAME_FLAG, Conversion, is_policy, with_flags
 from ..console.errors import CommandError
 from ..console.input_files import InputFiles, UnreadableDocumentError
 from ..console.output import print_remark
@@ -86,7 +85,7 @@ class Reader:
 
 _POLICY_FLAGS: Final = (
     "policy-config-file", "policy-configmap", "policy-configmap-namespace",
-    "use-legacy-policy-config", "algorithm-provider", NAME, "lock-object-name",
+    "use-legacy-policy-config", "algorithm-provider", NAME_FLAG, "lock-object-name",
     "lock-object-namespace", "kubeconfig", "hard-pod-affinity-symmetric-weight",
 )  # fmt: skip
 """Flags that have no place beside --config, or that newer versions do not have."""

@@ -16,8 +16,7 @@ from ..language.schema import API_VERSION, ARGS, KIND
 from .checks import Item, Kind
 from .configurations import check_configurations
 from .documents.other_files import CONFIGURATION_FIELDS
-from .operator_objects import check_objects
-from .standalone_objects import check_load_policies, check_operator_settings
+from .operator_objects import check_load_policies, check_objects, check_operator_settings
 
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"

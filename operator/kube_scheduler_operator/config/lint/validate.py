@@ -11,7 +11,12 @@ from ...base.findings import WARNING, Path, Problem, format_path
 from ...base.objects import mapping
 from ..language.schema import KIND
 from ..language.versions import Version
-from .between_documents import check_elections, check_scheduler_names, check_schedulers
+from .between_documents import (
+    check_elections,
+    check_scheduler_names,
+    check_schedulers,
+    unread_documents,
+)
 from .checks import (
     OTHER_SCHEDULER,
     Checked,
@@ -39,7 +44,6 @@ from .documents.other_files import (
     nothing_to_check,
     of_volcano,
 )
-from .documents.unread_documents import unread_documents
 from .forms.form import KUBE_SCHEDULER, CommandLine, Contents
 from .forms.volcano import LABEL as VOLCANO_LABEL
 from .forms.volcano import NOT_CHECKED as OF_VOLCANO

@@ -15,8 +15,7 @@ from ....base.findings import NOT_ALLOWED, Path, Problem, listing
 from ....base.images import AllowedImages
 from ....base.objects import mapping
 from ....base.templates import canonical_json
-from .agent_policies import policy_name
-from .entry import LOOPBACK, agent_of, agent_verbs
+from .entry import LOOPBACK, agent_of, agent_verbs, policy_name
 
 CONFIG_KEY: Final = "extender.json"
 CONFIG_DIRECTORY: Final = "/etc/kube-scheduler-operator/extender"

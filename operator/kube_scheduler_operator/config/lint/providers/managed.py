@@ -29,8 +29,7 @@ from ...language.schema import DEFAULT_SCHEDULER
 from ...language.versions import Version
 from .desired import Desired, scheduler_name
 from .profile_differences import FIT, plugin_arguments, profile_differences
-from .provider import ProviderFile, ProviderFinding, ProviderOutput
-from .unsupported import SECONDARY, unsupported
+from .provider import SECONDARY, ProviderFile, ProviderFinding, ProviderOutput, unsupported
 
 _CHANGE: Final = f"change it, or {SECONDARY}"
 _REMOVE: Final = f"remove it, or {SECONDARY}"

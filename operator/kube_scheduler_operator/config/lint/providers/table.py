@@ -6,7 +6,7 @@ from typing import Final
 
 from ....base.findings import did_you_mean, listing
 from ...language.versions import Version
-from . import autoscalers, kubeadm, managed, rancher, talos
+from . import autoscalers, managed, self_managed
 from .provider import ProviderFormat
 
 _FORMATS: Final = (
@@ -30,28 +30,28 @@ _FORMATS: Final = (
         "k3s",
         "k3s-io/docs at 0243496, docs/cli/server.md, and at 147c369, "
         "docs/installation/configuration.md",
-        rancher.write_k3s,
+        self_managed.write_k3s,
     ),
     ProviderFormat(
         "rke2",
         "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md, "
         "docs/install/configuration.md",
-        rancher.write_rke2,
+        self_managed.write_rke2,
     ),
     ProviderFormat(
         "kubeadm",
         "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
-        kubeadm.write,
+        self_managed.write_kubeadm,
     ),
     ProviderFormat(
         "kubeadm-patches",
         "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
-        kubeadm.write_patches,
+        self_managed.write_kubeadm_patches,
     ),
     ProviderFormat(
         "talos",
         "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
-        talos.write,
+        self_managed.write_talos,
         kubernetes_releases=False,
     ),
     ProviderFormat(

@@ -5,13 +5,185 @@ An error cannot be lowered: that kube-scheduler does not start is not a matter o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from ....base.findings import ERROR, WARNING, did_you_mean, listing
-from .report import Diagnosis, ValidationReport
-from .suppressions import Suppression, comments_of, ignore
+from ....base.source.encoding import LINE_BREAK, characters
+from ....base.source.reader import Position, is_json
+from .report import Diagnosis, IgnoredFinding, ValidationReport
+
+# --- ignored warnings ----------------------------------------------------------------------------
+
+INVALID_SUPPRESSION: Final = "InvalidSuppression"
+UNUSED_SUPPRESSION: Final = "UnusedSuppression"
+EXAMPLE: Final = "# kubectl-scheduler: ignore RULE: reason"
+
+_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#\s*kubectl-scheduler:\s*ignore(?P<rest>\b.*|)$")
+_REST: Final = re.compile(r"\s+(?P<rules>[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*)\s*(?::(?P<reason>.*))?")
+_NO_CONTENT: Final = re.compile(r"\s*(?:#.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """What one comment, or one flag, ignores.
+
+        # kubectl-scheduler: ignore SafetyFilterOff: nodes of this pool run one Pod each
+
+    A comment at the end of a line concerns this line, one on a line of its own the next line with
+    content. It begins with the name of the command that reads it: kube-scheduler and all other
+    programs see an ordinary comment, and a search for `kubectl-scheduler: ignore` finds them all.
+    The reason is required, because the next reader of the file needs it more than the rule.
+    """
+
+    file: str  # the display name of the file; for a flag, a pattern with wildcards
+    position: Position | None  # of the comment; None: it is a flag
+    line: int  # the line whose warnings it ignores; 0: all lines
+    rules: tuple[str, ...]  # the rules that it ignores
+    justification: str  # why, in the user's words
+
+    def concerns(self, finding: Diagnosis, rule: str) -> bool:
+        """Report whether the finding is one of this rule, at the place that this names."""
+        if finding.reason != rule:
+            return False
+        if self.position is None:
+            return fnmatchcase(finding.file, self.file)
+        return (finding.file, finding.position.line) == (self.file, self.line)
+
+
+class SuppressionError(ValueError):
+    """A suppression without a reason or with an unknown rule."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+def comments_of(file: str, content: str | bytes) -> tuple[list[Suppression], list[Diagnosis]]:
+    """Return (suppressions in the comments of a file, invalid ones); JSON has no comments."""
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    if b"kubectl-scheduler" not in data.replace(b"\0", b"") or is_json(data):
+        return [], []
+    lines = LINE_BREAK.split(characters(data).text)
+    suppressions, wrong = [], []
+    for index, line in enumerate(lines):
+        match = _COMMENT.search(line)
+        if match is None:
+            continue
+        position = Position(index + 1, match.start() + 1)
+        try:
+            rules, reason = parse_suppression(match["rest"])
+        except SuppressionError as error:
+            wrong.append(_finding(file, position, INVALID_SUPPRESSION, str(error), error.fix))
+            continue
+        alone = not line[: match.start()].strip()
+        target = _next_content(lines, index) if alone else index
+        suppressions.append(Suppression(file, position, target + 1, rules, reason))
+    return suppressions, wrong
+
+
+def parse_suppression(text: str) -> tuple[tuple[str, ...], str]:
+    """Return (rules, reason) of ` RULE, RULE: reason`.
+
+    Raises:
+        SuppressionError: a part is missing, or a rule unknown.
+    """
+    from ..rules import RULES  # imported lazily: most runs need no rules
+
+    match = _REST.match(text)
+    if match is None:
+        raise SuppressionError("this comment names no rule to ignore", f"write {EXAMPLE}")
+    rules = tuple(re.split(r"\s*,\s*", match["rules"]))
+    for rule in rules:
+        if rule not in RULES:
+            hint = did_you_mean(rule, RULES).removeprefix("; ")
+            message = f'"{rule}" is not a rule that can be ignored'
+            raise SuppressionError(message, hint or "use the name in brackets of a finding")
+    reason = (match["reason"] or "").strip()
+    if not reason:
+        listed = ", ".join(rules)
+        raise SuppressionError(
+            f"this ignores {listed} without a reason",
+            f"write the reason after a colon: ignore {listed}: reason",
+        )
+    return rules, reason
+
+
+def _next_content(lines: list[str], index: int) -> int:
+    """Return the next line that is neither blank nor a comment; at the end the line itself."""
+    following = range(index + 1, len(lines))
+    return next((line for line in following if not _NO_CONTENT.fullmatch(lines[line])), index)
+
+
+def ignore(
+    findings: Iterable[Diagnosis], suppressions: Iterable[Suppression]
+) -> tuple[list[Diagnosis], list[IgnoredFinding]]:
+    """Return (findings that remain, with those about suppressions without effect; ignored ones).
+
+    Only warnings are ignored. In a file with errors no suppression counts as unused, because its
+    warnings are not computed before the errors are corrected.
+    """
+    findings = list(findings)
+    broken = {finding.file for finding in findings if finding.severity == ERROR}
+    ignored: dict[int, IgnoredFinding] = {}
+    about: list[Diagnosis] = []
+    for suppression in suppressions:
+        for rule in suppression.rules:
+            concerned = [
+                (index, finding)
+                for index, finding in enumerate(findings)
+                if suppression.concerns(finding, rule)
+            ]
+            for index, finding in concerned:
+                if finding.severity == WARNING:
+                    ignored.setdefault(index, IgnoredFinding(finding, suppression.justification))
+            errors = [finding for _, finding in concerned if finding.severity == ERROR]
+            if errors or not concerned:
+                about += _without_effect(suppression, rule, errors, findings, broken)
+    remaining = [finding for index, finding in enumerate(findings) if index not in ignored]
+    return remaining + about, list(ignored.values())
+
+
+def _without_effect(
+    suppression: Suppression,
+    rule: str,
+    errors: list[Diagnosis],
+    findings: list[Diagnosis],
+    broken: set[str],
+) -> Iterator[Diagnosis]:
+    files = [file for file in broken if fnmatchcase(file, suppression.file)]
+    if suppression.position is not None:
+        files = [suppression.file] if suppression.file in broken else []
+    if errors:
+        message = f"{rule} is an error here, with which no scheduler starts, and is not ignored"
+        fix = "correct it; --baseline accepts known errors for a time"
+    elif files:
+        return
+    elif suppression.position is None:
+        message = f"no file {suppression.file} has a finding {rule} for --ignore"
+        fix = "remove the flag"
+    else:
+        message = f"line {suppression.line} has no finding {rule} to ignore"
+        lines = [
+            finding.position.line
+            for finding in findings
+            if finding.file == suppression.file and finding.reason == rule
+        ]
+        fix = "remove the comment"
+        if lines:
+            fix = f"move it to line {min(lines)}, which has one, or to the line before"
+    at = suppression.position or Position(1, 1)
+    file = suppression.file if suppression.position else ""  # a flag is in no file
+    yield replace(_finding(file, at, UNUSED_SUPPRESSION, message, fix), severity=WARNING)
+
+
+def _finding(file: str, position: Position, reason: str, message: str, fix: str) -> Diagnosis:
+    """Return an error of a comment, which does not prevent kube-scheduler from starting."""
+    return Diagnosis(file, position, "", "", reason, message, fix, ERROR, raised=True)
+
 
 Chosen = Literal["error", "warning", "off"]
 CHOICES: Final[tuple[Chosen, ...]] = ("error", "warning", "off")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_scheduler_operator.config.language.warnings.outvoted_weights import Scorer, outvoted
+from kube_scheduler_operator.config.language.warnings.plugins import Scorer, outvoted
 
 
 def plugins(**weights: int) -> list[Scorer]:
