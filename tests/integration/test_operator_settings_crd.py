@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.config.effective.settings.host_files import ALLOWED, RESERVED
+from kube_scheduler_operator.config.effective.settings.requested_pod import ALLOWED, RESERVED
 
 from ..unit.config.effective.settings.test_validate import EVERYTHING
 from .conftest import ApiServer, RefusedError

@@ -63,7 +63,7 @@ class Document:
 
         The length is unknown for the whole document, and for a list entry that is only a parent.
         """
-        position, depth = self.root.walk(path)
+        position, depth, _ = self.root.walk(path)
         is_whole = not depth or (depth < len(path) and isinstance(path[depth - 1], int))
         return Position(position.line, position.column) if is_whole else position
 

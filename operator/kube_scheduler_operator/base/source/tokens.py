@@ -11,9 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from .cursor import BLANK, BREAK_OR_END, END, SEPARATORS, Cursor
 from .encoding import BREAKS, Characters
-from .scalars import block, plain, quoted
+from .scalars import BLANK, BREAK_OR_END, END, SEPARATORS, Cursor, block, plain, quoted
 
 STREAM_END: Final = "the end of the file"
 VERSION: Final = "%YAML"

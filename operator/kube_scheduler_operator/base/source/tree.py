@@ -56,23 +56,18 @@ class SourceNode:
 
     def at(self, path: Path) -> SourceNode | None:
         """Return the value at a path; None if the document does not contain it."""
-        node = self
-        for part in path:
-            step = node.child(part)
-            if step is None:
-                return None
-            node = step[1]
-        return node
+        _, depth, node = self.walk(path)
+        return node if depth == len(path) else None
 
-    def walk(self, path: Path) -> tuple[Position, int]:
-        """Return (position of a path or of its deepest existing parent, number of parts found)."""
+    def walk(self, path: Path) -> tuple[Position, int, SourceNode]:
+        """Follow a path; return (position, number of parts found, value) of where it ends."""
         node, position = self, self.position
         for depth, part in enumerate(path):
             step = node.child(part)
             if step is None:
-                return position, depth
+                return position, depth, node
             position, node = step
-        return position, len(path)
+        return position, len(path), node
 
 
 class ParseError(Exception):

@@ -33,13 +33,13 @@ from ...config.effective.control_plane.scheduler import (
 from ...config.effective.facts import ControlPlaneFacts, Facts
 from ...config.effective.objects import Objects
 from ...config.effective.pipeline import effective, is_ours
-from ...config.effective.secondary.compose import scheduler_names
 from ...config.effective.secondary.request import DEFAULT_RESOURCES
 from ...config.effective.secondary.scheduler import EffectiveSecondary, effective_secondaries
 from ...config.effective.settings.requested_pod import OWN_RESOURCES
 from ...config.effective.settings.validate import PodDefaults
 from ...config.language.schema import KIND
 from ...config.language.validation.configuration import Target, validate_config
+from ...config.language.warnings.configuration import scheduler_names
 from ...config.lint.known_kinds import wrong_types
 from ...config.lint.operator_objects import DEFINITION
 from ...kube import resource as kinds

@@ -162,7 +162,7 @@ def _parse(content: str | bytes, name: str) -> tuple[list[Any], list[str]]:
     """Return (objects, errors with their positions)."""
     from ...base.source.encoding import characters
     from ...base.source.reader import read
-    from ...config.lint.documents.foreign_files import foreign_file, template_of
+    from ...config.lint.documents.other_files import foreign_file, template_of
 
     documents, error = read(content)
     foreign = None

@@ -13,11 +13,11 @@ from typing import Any
 from ...base import names
 from ...base.objects import Object, label, mapping
 from ..language.schema import DEFAULT_SCHEDULER
+from ..language.warnings.configuration import scheduler_names
 from .control_plane.scheduler import Accepted, EffectiveControlPlane, effective_control_plane
 from .facts import Facts
 from .managed import managed_spec, moved_objects
 from .objects import Objects
-from .secondary.compose import scheduler_names
 from .secondary.scheduler import EffectiveSecondaries, effective_secondaries
 
 

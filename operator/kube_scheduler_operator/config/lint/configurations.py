@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...base.findings import Problem
+from ...base.findings import Path, Problem
+from ...base.objects import entries, mapping
+from ...base.source.reader import Document, read
+from ..language.plugins.in_tree_plugins import PLUGINS
+from ..language.plugins.profile_lists import configured_plugins
+from ..language.schema import args_struct
 from ..language.validation.configuration import Target, validate_config
 from ..language.warnings.configuration import (
     SECOND_DEFAULT_SCHEDULER,
@@ -97,3 +104,44 @@ def needs_kubeconfig(item: Item) -> bool:
     if item.reader is not None:
         return not item.reader.account
     return place is None or (place.text is not None and not place.text.has_credentials)
+
+
+# --- arguments that kube-scheduler cannot print --------------------------------------------------
+# With -v=2 or more, kube-scheduler encodes the completed configuration as JSON, reads that as YAML,
+# and exits if it cannot (cmd/kube-scheduler/app/options, LogOrWriteConfig). Decoded values are
+# valid YAML, apart from control characters. Arguments of plugins without a type are printed as
+# they were written, and not all JSON is YAML: `\/`, `\ud83d`, bytes that are not UTF-8, and keys
+# of 1,023 characters are not.
+
+_TEXT_OR_SPACE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[ \t\r\n]+', re.DOTALL)
+_ESCAPED: Final = {
+    b"<": rb"\u003c", b">": rb"\u003e", b"&": rb"\u0026",
+    "\u2028".encode(): rb"\u2028", "\u2029".encode(): rb"\u2029",
+}  # fmt: skip
+"""Characters that Go's JSON encoder escapes."""
+
+
+def unprintable_arguments(document: Document, minor: int) -> list[tuple[Path, str]]:
+    """Return (path, error) of each value that kube-scheduler 1.`minor` cannot print."""
+    problems: list[tuple[Path, str]] = []
+    for number, profile in enumerate(entries(mapping(document.root.data).get("profiles"))):
+        for path, entry in configured_plugins(mapping(profile)):
+            name, where = entry.get("name"), ("profiles", number, *path, "args")
+            if not isinstance(name, str) or name not in PLUGINS or args_struct(name, minor):
+                continue
+            text = document.texts.get(where)
+            if text is None:
+                value = entry.get("args")
+                text = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            _, error = read(b'--- {"args":' + _compact(text) + b"}")
+            if error is not None:
+                problems.append((where, error.message))
+    return problems
+
+
+def _compact(text: bytes) -> bytes:
+    """Format JSON as Go's encoder writes a json.RawMessage."""
+    text = _TEXT_OR_SPACE.sub(lambda part: part[0] if part[0].startswith(b'"') else b"", text)
+    for character, escaped in _ESCAPED.items():
+        text = text.replace(character, escaped)
+    return text

@@ -36,8 +36,8 @@ from .documents.find_documents import (
     read_sources,
     readers_of,
 )
-from .documents.foreign_files import RENDERED
 from .documents.other_files import (
+    RENDERED,
     has_no_type,
     may_concern,
     no_configuration,

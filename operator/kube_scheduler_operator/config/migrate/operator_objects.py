@@ -22,6 +22,7 @@ from ...kube.resource import (
     Resource,
 )
 from ..language.schema import DEFAULT_SCHEDULER
+from ..language.warnings.configuration import scheduler_names
 from .changes import Change, ConversionLog
 from .old_schema import duration
 
@@ -95,12 +96,8 @@ def served_names(config: Mapping[str, Any], name: str) -> dict[str, str]:
 
     Only the control plane's scheduler serves the default one, which becomes `name`.
     """
-    names = [
-        str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
-        for profile in config.get("profiles") or [{}]
-    ]
     other = name or DEFAULT_NAME
-    return {old: other if old == DEFAULT_SCHEDULER else old for old in names}
+    return {old: other if old == DEFAULT_SCHEDULER else old for old in scheduler_names(config)}
 
 
 def secondary_objects(

@@ -20,7 +20,6 @@ from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import Facts
 from ...config.effective.objects import Objects
 from ...config.effective.profiles.validate import ProfileResult
-from ...config.effective.secondary.compose import scheduler_names
 from ...config.effective.secondary.scheduler import (
     NOT_ALLOWED,
     DefectiveSecondary,
@@ -34,7 +33,7 @@ from ...config.language.feature_gates import Gates, parse_gates
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...config.language.validation.configuration import Target
 from ...config.language.versions import Version
-from ...config.language.warnings.configuration import filters_of_all_profiles
+from ...config.language.warnings.configuration import filters_of_all_profiles, scheduler_names
 from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS, ObjectRef
 from ..extenders.agents import of_sidecars
 from ..extenders.status import AgentHealth

@@ -11,12 +11,12 @@ from ...base.limits import LISTED_EXTENDERS, PLUGINS_BYTES
 from ...base.objects import Object, mapping
 from ...base.spec_limits import json_bytes
 from ...base.times import timestamp
-from ...config.effective.secondary.compose import scheduler_names
 from ...config.language.command_line import parse
 from ...config.language.feature_gates import FLAG as FEATURE_GATES
 from ...config.language.feature_gates import Gates, parse_gates
 from ...config.language.plugins.effective_plugins import effective_plugins
 from ...config.language.versions import Version
+from ...config.language.warnings.configuration import scheduler_names
 from ...kube.resource import SECONDARY_SCHEDULERS
 from ..model.plan import soonest
 from ..model.snapshot import Snapshot

@@ -13,7 +13,7 @@ import yaml
 from kube_scheduler_operator.base.crd_schema import validate_object
 from kube_scheduler_operator.base.objects import mapping
 from kube_scheduler_operator.config.language.feature_gates import Gates
-from kube_scheduler_operator.config.language.field_descriptions import DESCRIPTIONS
+from kube_scheduler_operator.config.language.json_schema import DESCRIPTIONS
 from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
 from kube_scheduler_operator.config.language.versions import Version

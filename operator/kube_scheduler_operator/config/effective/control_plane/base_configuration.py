@@ -23,7 +23,7 @@ from ...language.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void
 from ...language.merging.presets import PROFILES, default_config, profile_fragment
 from ...language.validation.configuration import Target
 from ...language.warnings.unsafe_flags import unsafe_flags
-from .feature_gates import SchedulerFeatureGates, choose, own_path
+from .feature_gates import SchedulerFeatureGates, choose, ineffective, own_path
 from .inputs import Inputs
 from .observe import observe, tls_source
 from .overrides import (
@@ -213,23 +213,23 @@ def _ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
         ):
             if inputs.spec.get(key) is not None:
                 message = f'on this platform, set {instead} "{names.CLUSTER}" instead'
-                yield _ineffective("SetElsewhere", f"spec.{key}", message)
+                yield ineffective("SetElsewhere", f"spec.{key}", message)
         return
     schedulable = spec.get("mastersSchedulable")
     if not inputs.platform.owns_static_pods:
         if schedulable is not None:
             message = "the provider's control-plane nodes are not visible; remove it"
-            yield _ineffective("NoControlPlaneNodes", "spec.mastersSchedulable", message)
+            yield ineffective("NoControlPlaneNodes", "spec.mastersSchedulable", message)
         if inputs.spec.get("bindAddress"):
             message = "the kubelet probes the Pod's own address on this platform; remove it"
-            yield _ineffective("NotSupported", "spec.bindAddress", message)
+            yield ineffective("NotSupported", "spec.bindAddress", message)
     elif schedulable is not None:
         change = f"{_TAINT}-" if schedulable else f"{_TAINT} --overwrite"
         message = (
             f"the taint {_TAINT} of the nodes decides; "
             f"{'remove' if schedulable else 'add'} it: kubectl taint nodes -l {_ROLE} {change}"
         )
-        yield _ineffective("DecidedByTaints", "spec.mastersSchedulable", message)
+        yield ineffective("DecidedByTaints", "spec.mastersSchedulable", message)
     if spec.get("defaultNodeSelector"):
         message = (
             "the admission plugin PodNodeSelector of kube-apiserver decides; enable it "
@@ -237,11 +237,7 @@ def _ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
             "clusterDefaultNodeSelector of its configuration, or into the annotation "
             "scheduler.alpha.kubernetes.io/node-selector of namespaces"
         )
-        yield _ineffective("DecidedByAdmission", "spec.defaultNodeSelector", message)
-
-
-def _ineffective(reason: str, path: str, message: str) -> Finding:
-    return Finding(names.INEFFECTIVE_SETTINGS, reason, path, message, blocking=False)
+        yield ineffective("DecidedByAdmission", "spec.defaultNodeSelector", message)
 
 
 def _check_flags(

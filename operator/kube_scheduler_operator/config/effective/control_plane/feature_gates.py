@@ -142,7 +142,7 @@ def _not_recorded(inputs: Inputs, gates: Mapping[str, bool]) -> Finding:
         f"kube-scheduler {version}; set the gates that it needs in "
         "spec.unsupportedConfigOverrides.arguments.feature-gates of the KubeScheduler"
     )
-    return _ineffective("FeatureGatesNotRecorded", f"FeatureGate/cluster status.{FIELD}", message)
+    return ineffective("FeatureGatesNotRecorded", f"FeatureGate/cluster status.{FIELD}", message)
 
 
 # --- the Scheduler's wish ---------------------------------------------------------------------
@@ -161,10 +161,10 @@ def _dynamic_resources(inputs: Inputs) -> Chosen:
     version = inputs.facts.version
     if wish == "Enabled" and version.minor >= _DRA_ON:
         message = f"this has no effect: since 1.{_DRA_ON} it is enabled by default; remove it"
-        return {}, [_ineffective("EnabledByDefault", _DRA_PATH, message)]
+        return {}, [ineffective("EnabledByDefault", _DRA_PATH, message)]
     if wish == "Disabled" and version.minor >= _DRA_LOCKED:
         message = f"kube-scheduler {version.short} cannot disable it any more; remove it"
-        return {}, [_ineffective("CannotBeDisabled", _DRA_PATH, message)]
+        return {}, [ineffective("CannotBeDisabled", _DRA_PATH, message)]
     return {_DRA: wish == "Enabled"}, []
 
 
@@ -195,5 +195,5 @@ def _mistake(reason: str, path: str, message: str) -> Finding:
     return Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking=True)
 
 
-def _ineffective(reason: str, path: str, message: str) -> Finding:
+def ineffective(reason: str, path: str, message: str) -> Finding:
     return Finding(names.INEFFECTIVE_SETTINGS, reason, path, message, blocking=False)

@@ -26,9 +26,13 @@ from ...language.command_line import (
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.flags import validate_flags, void_flags
 from ...language.merging.merge import without_empty_values
-from ...language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND, TIMINGS
+from ...language.schema import API_VERSION, KIND, TIMINGS
 from ...language.validation.configuration import UNKNOWN_PLUGIN, Target, validate_config
-from ...language.warnings.configuration import filters_of_all_profiles, standalone_warnings
+from ...language.warnings.configuration import (
+    filters_of_all_profiles,
+    scheduler_names,
+    standalone_warnings,
+)
 from ...language.warnings.unsafe_flags import unsafe_flags
 from .request import SchedulerRequest
 
@@ -88,13 +92,6 @@ class SecondaryComposition:
     @property
     def scheduler_names(self) -> tuple[str, ...]:
         return scheduler_names(self.config)
-
-
-def scheduler_names(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the schedulerNames that a scheduler with this configuration serves."""
-    profiles = config.get("profiles") or [{}]
-    served = (mapping(profile).get("schedulerName") for profile in profiles)
-    return tuple(str(name or DEFAULT_SCHEDULER) for name in served)
 
 
 def compose(

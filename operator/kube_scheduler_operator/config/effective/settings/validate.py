@@ -25,9 +25,14 @@ from ....base.spec_limits import limit_problems
 from ....kube.resource import OPERATOR_SETTINGS
 from ..attachment import ACCEPTED as LAST
 from ..attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
-from .host_files import host_file_problems
 from .placement_settings import OFF, placement_settings
-from .requested_pod import GROUPS, NOTHING_REQUESTED, RequestedPod, requested_pod
+from .requested_pod import (
+    GROUPS,
+    NOTHING_REQUESTED,
+    RequestedPod,
+    host_file_problems,
+    requested_pod,
+)
 
 SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
 DEFINITION: Final = f"{names.OPERATORSETTINGS}.yaml"

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ....base.bounded_cache import cached_by_content
 from ....base.findings import Path, Problem, warning_problem
+from ....base.objects import mapping
 from ....base.platform import PLATFORMS
 from ....base.source.culprit import first_culprit
 from ..plugins.effective_plugins import effective_plugins
@@ -203,9 +204,10 @@ def lease_of(election: Mapping[str, Any]) -> tuple[str, str] | None:
     )
 
 
-def scheduler_names(config: Mapping[str, Any]) -> list[str]:
-    profiles = config.get("profiles") or [{}]
-    return [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
+def scheduler_names(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the schedulerNames that a scheduler with this configuration serves."""
+    served = (mapping(profile).get("schedulerName") for profile in config.get("profiles") or [{}])
+    return tuple(str(name or DEFAULT_SCHEDULER) for name in served)
 
 
 def _percentage(owner: Mapping[str, Any]) -> Iterator[Problem]:

@@ -14,9 +14,9 @@ from ....base.objects import mapping
 from ....base.source.culprit import TEMPLATE
 from ....base.source.encoding import LINE_BREAK, characters
 from ....base.source.reader import Document, ParseError, Position, is_json, read, read_yaml
-from ...language.plugins.printed_arguments import unprintable_arguments
 from ...language.schema import KIND, args_struct
 from ..checks import Item
+from ..configurations import unprintable_arguments
 from ..forms.embedded import CONFIGURATION
 from ..forms.form import CommandLine, Contents, Embedding, Part
 from ..forms.kustomize import ChangedImages
@@ -25,9 +25,8 @@ from ..forms.table import read_form
 from ..forms.volcano import is_volcano, looks_like_volcano
 from ..forms.workload import with_image
 from ..reports.report import Diagnosis
-from .foreign_files import NOT_RENDERED, foreign_file, template_of
 from .linking import Readers, names_text
-from .other_files import lacks_its_kind
+from .other_files import NOT_RENDERED, foreign_file, lacks_its_kind, template_of
 
 SYNTAX: Final = "Syntax"
 NOT_STRICT: Final = "NotStrict"

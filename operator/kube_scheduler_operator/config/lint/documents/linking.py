@@ -10,8 +10,8 @@ from typing import Any
 
 from ....base.objects import mapping
 from ..checks import Item
-from ..forms.config_map import CONFIG_MAP, SECTIONS
 from ..forms.document_fields import name_of, namespace_of
+from ..forms.embedded import CONFIG_MAP, SECTIONS
 from ..forms.form import CommandLine, Mount, Text
 
 

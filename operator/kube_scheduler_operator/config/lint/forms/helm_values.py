@@ -16,8 +16,8 @@ from ....base.findings import WARNING, Path, Problem, did_you_mean
 from ....base.objects import mapping
 from ....base.source.reader import Document
 from ....base.source.tree import SourceNode
-from .config_map import CONFIG_MAP
 from .document_fields import at, count, text, value_of
+from .embedded import CONFIG_MAP
 from .form import (
     CommandLine,
     CommandLineFlag,

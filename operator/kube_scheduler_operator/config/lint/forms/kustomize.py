@@ -15,8 +15,8 @@ from typing import Any, Final
 from ....base.findings import Path
 from ....base.objects import entries
 from ....base.source.reader import Document
-from .config_map import CONFIG_MAP, SECRET
 from .document_fields import group_kind, objects, text, value_of
+from .embedded import CONFIG_MAP, SECRET
 from .form import Contents, ImageChange, Kustomization, Text
 
 _GENERATORS: Final = {"configMapGenerator": CONFIG_MAP, "secretGenerator": SECRET}

@@ -8,7 +8,6 @@ from typing import Final
 
 from ....base.source.reader import Document
 from . import (
-    config_map,
     embedded,
     helm_values,
     kubeadm,
@@ -35,7 +34,7 @@ class Form:
 
 
 FORMS: Final = (
-    Form(config_map.read),
+    Form(embedded.read_config_map),
     Form(kustomize.read),
     Form(workload.read),
     Form(products.read_aks, "aks.azure.com", "SchedulerConfiguration"),

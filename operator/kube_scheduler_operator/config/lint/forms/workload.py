@@ -30,16 +30,17 @@ from .document_fields import (
     version_of_image,
 )
 from .flags import (
+    Variables,
     config_problems,
     first_command,
     is_command,
     split,
     type_problems,
+    variables_of,
     with_unknown_values,
     word_problems,
 )
 from .form import KUBE_SCHEDULER, CommandLine, CommandLineFlag, Contents, Mount
-from .variables import Variables, variables_of
 from .volcano import PROGRAM as VC_SCHEDULER
 from .volcano import is_volcano_image
 

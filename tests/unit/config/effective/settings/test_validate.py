@@ -9,13 +9,14 @@ import yaml
 
 from kube_scheduler_operator.base import assets, names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, RKE2, Platform
-from kube_scheduler_operator.config.effective.settings.host_files import ALLOWED, RESERVED
 from kube_scheduler_operator.config.effective.settings.placement_settings import (
     PlacementSettings,
     placement_settings,
 )
 from kube_scheduler_operator.config.effective.settings.requested_pod import (
+    ALLOWED,
     NOTHING_REQUESTED,
+    RESERVED,
     HostFile,
     RequestedPod,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.base.source.reader import read
-from kube_scheduler_operator.config.language.plugins.printed_arguments import unprintable_arguments
+from kube_scheduler_operator.config.lint.configurations import unprintable_arguments
 
 HEAD = b'{"profiles": [{"pluginConfig": [{"name": "%s", "args": %s}]}]}'
 PATH = ("profiles", 0, "pluginConfig", 0, "args")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.config.lint.forms.variables import LONGEST, variables_of
+from kube_scheduler_operator.config.lint.forms.flags import LONGEST, variables_of
 from kube_scheduler_operator.config.lint.reports.report import Diagnosis
 
 from .test_words import KUBECONFIG, checked
