@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from ...base import names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
-from ...config.effective.settings.placement_settings import OFF, placement_settings
+from ...config.effective.settings.validate import OFF, placement_settings
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden

@@ -174,7 +174,7 @@ def _with_flags(
         raise UsageError("--write-baseline needs --baseline FILE, the file to write")
     settings = _settings(args)
     if args.write_baseline:
-        from ...config.lint.reports.baseline import baseline_of
+        from ...config.lint.reports.report_settings import baseline_of
 
         report, _ = with_settings(report, files, settings)
         text = baseline_of(report.findings)
@@ -198,7 +198,7 @@ def _settings(args: argparse.Namespace) -> ReportSettings:
     ignored = tuple(_ignored(text) for text in args.ignore)
     if not args.baseline or args.write_baseline:
         return ReportSettings(severities, ignored)
-    from ...config.lint.reports.baseline import read_baseline
+    from ...config.lint.reports.report_settings import read_baseline
 
     try:
         baseline = read_baseline(Path(args.baseline).read_text(encoding="utf-8"))

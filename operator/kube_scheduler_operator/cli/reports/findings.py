@@ -17,8 +17,8 @@ from ...base import names
 from ...base.findings import ERROR, WARNING, listing
 from ...base.foreign_text import one_line
 from ...base.source.tree import Position
-from ...config.lint.reports.baseline import fingerprints
 from ...config.lint.reports.report import Diagnosis, ValidationReport
+from ...config.lint.reports.report_settings import fingerprints
 from ..console.output import counted, format_table, json_text, text_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ...base.findings import Finding, Path, format_path
 from ...base.objects import mapping
-from ..language.merging.override_paths import override_path
+from ..language.merging.merge import override_path
 from ..language.schema import DEFAULT_SCHEDULER
 from .attachment import EXTENDER, PROFILE, REFUSED, Refusal
 from .extenders.entry import field_of

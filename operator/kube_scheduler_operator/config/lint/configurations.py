@@ -10,8 +10,8 @@ from typing import Any, Final
 from ...base.findings import Path, Problem
 from ...base.objects import entries, mapping
 from ...base.source.reader import Document, read
+from ..language.plugins.effective_plugins import configured_plugins
 from ..language.plugins.in_tree_plugins import PLUGINS
-from ..language.plugins.profile_lists import configured_plugins
 from ..language.schema import args_struct
 from ..language.validation.configuration import Target, validate_config
 from ..language.warnings.configuration import (

@@ -19,7 +19,7 @@ from ...base import names
 from ...base.objects import mapping
 from ...base.times import ALWAYS, rfc3339, seconds_left, timestamp
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
-from ...config.effective.settings.placement_settings import GATE, OFF, PlacementSettings
+from ...config.effective.settings.validate import GATE, OFF, PlacementSettings
 from ..model.placements import CheckIdentity, PlacementAnswer, PlacementQuestion, PlacementRules
 from ..model.plan import Event
 from ..model.snapshot import Snapshot

@@ -24,8 +24,7 @@ from ...config.effective.control_plane.scheduler import (
     effective_control_plane,
 )
 from ...config.effective.facts import Facts
-from ...config.effective.settings.placement_settings import placement_settings
-from ...config.effective.settings.validate import SettingsResult
+from ...config.effective.settings.validate import SettingsResult, placement_settings
 from ...config.language.validation.newer_versions import newer_version_findings
 from ...kube.resource import (
     CONFIG_MAPS,

@@ -11,7 +11,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.times import rfc3339
-from kube_scheduler_operator.config.effective.settings.placement_settings import PlacementSettings
+from kube_scheduler_operator.config.effective.settings.validate import PlacementSettings
 from kube_scheduler_operator.operator.controlplane.placement_gate import (
     GRACE_SECONDS,
     REPEAT_LIMIT,

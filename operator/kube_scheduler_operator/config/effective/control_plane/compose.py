@@ -19,8 +19,7 @@ from ....base.go_values import seconds
 from ....base.objects import mapping
 from ...language.command_line import Flags, render
 from ...language.flags import ELECTION_FLAGS
-from ...language.merging.merge import Layers, without_empty_values
-from ...language.merging.override_paths import override_path
+from ...language.merging.merge import Layers, override_path, without_empty_values
 from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target, validate_config
 from ...language.warnings.configuration import control_plane_warnings

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import Path
-from ...language.plugins.profile_lists import named_plugins
+from ...language.plugins.effective_plugins import named_plugins
 
 NAME: Final = "upstream"
 RESERVED_PROFILE: Final = "aks-system"

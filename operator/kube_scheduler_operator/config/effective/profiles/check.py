@@ -13,9 +13,8 @@ from ....base.decoding import INVALID_TYPE, UNKNOWN_FIELD
 from ....base.findings import Path, Problem, did_you_mean, listing
 from ....base.go_values import without_nulls
 from ....base.objects import mapping
-from ...language.merging.merge import merge_semantically, normalized_json
+from ...language.merging.merge import merge_semantically, normalized_json, override_path
 from ...language.merging.merge_plain import unique_names
-from ...language.merging.override_paths import override_path
 from ...language.merging.presets import DEFAULT_PROFILE, PROFILES, profile_fragment
 from ...language.plugins.effective_plugins import PluginEntry, effective_plugins
 from ...language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND

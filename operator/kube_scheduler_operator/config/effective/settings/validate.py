@@ -25,7 +25,6 @@ from ....base.spec_limits import limit_problems
 from ....kube.resource import OPERATOR_SETTINGS
 from ..attachment import ACCEPTED as LAST
 from ..attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
-from .placement_settings import OFF, placement_settings
 from .requested_pod import (
     GROUPS,
     NOTHING_REQUESTED,
@@ -33,6 +32,34 @@ from .requested_pod import (
     host_file_problems,
     requested_pod,
 )
+
+# --- placementCheck ------------------------------------------------------------------------------
+
+OFF: Final = "Off"
+GATE: Final = "Gate"
+
+DEFAULT_SECONDS: Final = 300
+"""Enough to pull two images on a new node, read a cluster and try 2,000 kinds of Pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementSettings:
+    """Whether an edit is simulated before it is rolled out."""
+
+    mode: str = OFF  # Off, Warn or Gate
+    seconds: int = DEFAULT_SECONDS  # limit from the request to the answer
+    approved: str = ""  # hash of the configuration that may be rolled out whatever it changes
+
+
+def placement_settings(spec: Mapping[str, Any] | None) -> PlacementSettings:
+    """Read the settings in a valid spec; a zero value counts as unset."""
+    check = mapping(mapping(spec).get("placementCheck"))
+    return PlacementSettings(
+        str(check.get("mode") or OFF),
+        int(check.get("timeoutSeconds") or DEFAULT_SECONDS),
+        str(check.get("approved") or ""),
+    )
+
 
 SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
 DEFINITION: Final = f"{names.OPERATORSETTINGS}.yaml"

@@ -140,7 +140,7 @@ def _unprintable(value: Any, path: Path) -> Iterator[Problem]:
             yield Problem(INVALID, path, message)
     elif isinstance(value, dict):
         if path[-2:-1] == ("pluginConfig",) and str(value.get("name")) not in ARGS:
-            return  # kube-scheduler drops it, or prints it as it is written: printed_arguments.py
+            return  # kube-scheduler drops it, or prints it as it is written: lint/configurations.py
         for key, item in value.items():
             yield from _unprintable(key, (*path, key))
             yield from _unprintable(item, (*path, key))

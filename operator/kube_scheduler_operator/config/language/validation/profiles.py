@@ -16,7 +16,12 @@ from ....base.decoding import UNKNOWN_FIELD
 from ....base.findings import Path, Problem, did_you_mean, listing
 from ....base.objects import entries, mapping
 from ..decode import INVALID, decode_problems, decoded
-from ..plugins.effective_plugins import EffectivePlugins, effective_plugins
+from ..plugins.effective_plugins import (
+    EffectivePlugins,
+    configured_plugins,
+    effective_plugins,
+    listed_plugins,
+)
 from ..plugins.in_tree_plugins import (
     INVALID_PLUGINS,
     INVALID_PLUGINS_SINCE,
@@ -27,7 +32,6 @@ from ..plugins.in_tree_plugins import (
     plugins,
 )
 from ..plugins.known_schedulers import KnownScheduler, owner_fix, owners_of
-from ..plugins.profile_lists import configured_plugins, listed_plugins
 from ..plugins.target_scheduler import Target
 from ..schema import API_VERSION, DEFAULT_SCHEDULER, GROUP, PROFILE, args_struct
 from .plugin_args import REASON as INVALID_ARGS

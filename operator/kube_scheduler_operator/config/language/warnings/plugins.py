@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base.findings import Path, Problem, did_you_mean, listing, warning_problem
-from ..plugins.effective_plugins import WEIGHTED, WILDCARD, EffectivePlugins, effective_plugins
+from ..plugins.effective_plugins import (
+    WEIGHTED,
+    WILDCARD,
+    EffectivePlugins,
+    configured_plugins,
+    effective_plugins,
+    listed_plugins,
+)
 from ..plugins.in_tree_plugins import (
     INVALID_PLUGINS,
     INVALID_PLUGINS_SINCE,
@@ -19,7 +26,6 @@ from ..plugins.in_tree_plugins import (
     plugins,
 )
 from ..plugins.known_schedulers import owner_fix
-from ..plugins.profile_lists import configured_plugins, listed_plugins
 from ..plugins.target_scheduler import Target
 from ..schema import args_struct
 

@@ -18,7 +18,7 @@ from ...language.command_line import BIND_ADDRESS, Flags, normalized_name, parse
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.feature_gates import Gates, parse_gates
 from ...language.flags import VOID_WITH_CONFIG
-from ...language.merging.override_paths import override_path
+from ...language.merging.merge import override_path
 from ...language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 
 _KUBE_SCHEDULER: Final = "KubeScheduler/cluster"

@@ -9,10 +9,6 @@ import yaml
 
 from kube_scheduler_operator.base import assets, names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, RKE2, Platform
-from kube_scheduler_operator.config.effective.settings.placement_settings import (
-    PlacementSettings,
-    placement_settings,
-)
 from kube_scheduler_operator.config.effective.settings.requested_pod import (
     ALLOWED,
     NOTHING_REQUESTED,
@@ -22,8 +18,10 @@ from kube_scheduler_operator.config.effective.settings.requested_pod import (
 )
 from kube_scheduler_operator.config.effective.settings.validate import (
     DEFINITION,
+    PlacementSettings,
     PodDefaults,
     SettingsResult,
+    placement_settings,
     validate_settings,
 )
 
