@@ -1,8 +1,8 @@
 """AKS, EKS and Gardener, which run the control plane's scheduler with a part of its settings.
 
 Sources
-AKS: Microsoft's articles, which operator/profiles/aks.py names, with the fields, plugins and names;
-they also name Kubernetes 1.33 as the oldest version.
+AKS: Microsoft's articles (azure-aks-docs at fb060ab), which operator/profiles/aks.py names, with
+the fields, plugins and names; they also name Kubernetes 1.33 as the oldest version.
 EKS: the model of the EKS API, 2017-11-01, in botocore 1.44.8 (2026-11-20), shapes
 KubeSchedulerConfigRequest, NodeResourcesFitConfig, ScoringStrategy and ResourceWeight. A weight is
 1 to 100, as in kube-scheduler. DescribeClusterVersions returns the resources and weights that one

@@ -1,4 +1,20 @@
-"""kubeadm, k3s, RKE2 and Talos: files for control-plane nodes that users manage themselves."""
+"""kubeadm, k3s, RKE2 and Talos, whose control-plane nodes users manage themselves.
+
+Sources
+kubeadm: k8s.io/kubernetes 1.36.3, cmd/kubeadm/app: apis/kubeadm/v1beta4/types.go (extraArgs is a
+list that may repeat a flag) and v1beta3/types.go (a map); util/config/common.go (kubeadm writes
+v1beta4 from 1.31 on); phases/controlplane/manifests.go (an extra argument replaces kubeadm's own
+flag of that name); util/patches/patches.go (names of patches, YAML allowed).
+k3s, RKE2: k3s-io/docs at 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b
+(2026-08-20), docs/install/configuration.md. kube-scheduler's kubeconfig is in server/cred below the
+data directory (KubeConfigScheduler in k3s' pkg/daemons/control/deps).
+Talos: siderolabs/talos at ad88231 (2026-08-21) and its tags. SchedulerConfig in
+pkg/machinery/config/types/v1alpha1 has `config` from 1.6 on, and lists in `extraArgs` from 1.13 on.
+From 1.14 on, .cluster.scheduler is deprecated but works; the document KubeSchedulerConfig replaces
+it, without extraVolumes, and both together are an error (pkg/machinery/config/types/k8s). Talos
+sets apiVersion, kind and the kubeconfig itself and refuses --config and flags of kubeconfigs
+(internal/app/machined/pkg/controllers/k8s), which a KubeScheduler cannot set either.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +34,7 @@ from .provider import (
 
 # --- kubeadm -------------------------------------------------------------------------------------
 # Two ways: ClusterConfiguration, which `kubeadm upgrade` keeps, or a patch of the manifest for
-# `--patches`. Sources, in k8s.io/kubernetes 1.36.3, cmd/kubeadm/app: apis/kubeadm/v1beta4/types.go
-# (extraArgs is a list that may repeat a flag) and v1beta3/types.go (a map); util/config/common.go
-# (kubeadm writes v1beta4 from 1.31 on); phases/controlplane/manifests.go (an extra argument
-# replaces kubeadm's own flag of that name); util/patches/patches.go (names of patches, YAML
-# allowed).
+# `--patches`.
 
 _KUBEADM_CONFIG: Final = "/etc/kubernetes/kube-scheduler.yaml"
 _KUBEADM_KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
@@ -105,12 +117,8 @@ def _kubeadm_volumes(desired: Desired) -> dict[str, str]:
 
 
 # --- k3s and RKE2 --------------------------------------------------------------------------------
-# Both read /etc/rancher/NAME/config.yaml, then config.yaml.d/*.yaml by name; a key with `+` adds
-# to the list of the files before, and every later file needs the `+` as well. Sources:
-# k3s-io/docs at 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b
-# (2026-08-20), docs/install/configuration.md. kube-scheduler's kubeconfig:
-# server/cred/scheduler.kubeconfig below the data directory (KubeConfigScheduler in k3s'
-# pkg/daemons/control/deps).
+# Both read /etc/rancher/NAME/config.yaml, then config.yaml.d/*.yaml by name; a key with `+` adds to
+# the list of the files before, and every later file needs the `+` as well.
 
 _VERBOSITY: Final = "v"
 
@@ -178,13 +186,6 @@ def _rancher_files(
 
 
 # --- Talos ---------------------------------------------------------------------------------------
-# A patch of the machine configuration. Source: siderolabs/talos at ad88231 (2026-08-21) and its
-# tags. SchedulerConfig in pkg/machinery/config/types/v1alpha1 has `config` from 1.6 on, and lists
-# in `extraArgs` from 1.13 on. From 1.14 on, .cluster.scheduler is deprecated but works; the
-# document KubeSchedulerConfig replaces it, without extraVolumes, and both together are an error
-# (pkg/machinery/config/types/k8s). Talos sets apiVersion, kind and the kubeconfig itself and
-# refuses --config and flags of kubeconfigs (internal/app/machined/pkg/controllers/k8s), which a
-# KubeScheduler cannot set either.
 
 _OLDEST_TALOS: Final = Version(1, 6)
 _TALOS_LISTS_SINCE: Final = Version(1, 13)

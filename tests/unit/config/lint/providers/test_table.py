@@ -13,7 +13,10 @@ from kube_scheduler_operator.config.lint.providers.table import PROVIDERS, find_
 
 def test_every_provider_has_a_module_that_cites_its_source() -> None:
     for provider in PROVIDERS.values():
-        cited = sys.modules[provider.write.__module__].__doc__ or ""
+        text = sys.modules[provider.write.__module__].__doc__ or ""
+        name = provider.name.removesuffix("-patches")
+        parts = re.split(r"\n(?=[\w, -]+: )", text)
+        cited = "\n".join(part for part in parts if name in part.partition(":")[0].lower())
         # A commit or a version: what the module was written after.
         assert re.search(r"\bat [0-9a-f]{7}\b|\d+\.\d+\.\d+", cited), provider.name
         # A commit, a version or the version of an API: what the format was written after.
