@@ -37,7 +37,8 @@ class Document:
     flaws: tuple[Flaw, ...] = ()
     index: int = 0  # in the file, including empty documents; kube-scheduler only reads 0
     is_listed: bool = False  # whether it is an item of a List
-    texts: Mapping[Path, bytes] = field(default_factory=dict)  # of JSON: each `args` by its path
+    json: bytes = b""  # of a JSON document
+    places: Mapping[Path, slice] = field(default_factory=dict)  # of each `args` in `json`
 
     @property
     def value(self) -> Any:
@@ -57,6 +58,14 @@ class Document:
             return [self]
         documents = (Document(node, (), self.index, True) for node in items[1].items)
         return [nested for document in documents for nested in document.objects()]
+
+    def json_text(self, path: Path) -> bytes | None:
+        """Return the text of `args` as written; None for another path, and in YAML."""
+        if path not in self.places:
+            return None
+        # As in the parsed text, one character for each byte that is not UTF-8.
+        text = self.json.decode("utf-8", "surrogateescape")[self.places[path]]
+        return text.encode("utf-8", "surrogateescape")
 
     def position(self, path: Path) -> Position:
         """Return the position of a path's key or list entry, or of its deepest existing parent.
@@ -88,12 +97,7 @@ def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:
             root, flaws, places = json_scanner.parse(data.decode("utf-8", _REPLACE))
         except ParseError as error:
             return [], error
-        # As in the parsed text, one character for each byte that is not UTF-8.
-        text = data.decode("utf-8", "surrogateescape")
-        texts = {
-            path: text[place].encode("utf-8", "surrogateescape") for path, place in places.items()
-        }
-        return [Document(root, tuple(flaws), texts=texts)], None
+        return [Document(root, tuple(flaws), json=data, places=places)], None
     return read_yaml(data)
 
 

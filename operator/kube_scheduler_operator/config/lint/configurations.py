@@ -129,7 +129,7 @@ def unprintable_arguments(document: Document, minor: int) -> list[tuple[Path, st
             name, where = entry.get("name"), ("profiles", number, *path, "args")
             if not isinstance(name, str) or name not in PLUGINS or args_struct(name, minor):
                 continue
-            text = document.texts.get(where)
+            text = document.json_text(where)
             if text is None:
                 value = entry.get("args")
                 text = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -54,6 +55,19 @@ def test_json_has_positions_as_well() -> None:
     assert document.position(("a", 1, "b")) == Position(2, 12)
     assert document.position(("ü",)) == Position(3, 2)
     assert document.value == {"a": [1, {"b": 2}], "ü": "/😀"}
+
+
+def test_nested_args_of_json_are_not_copied_for_each_level() -> None:
+    levels, size = 90, 100_000
+    tracemalloc.start()
+    try:
+        (document,), _ = read('{"args":' * levels + f'"{"a" * size}"' + "}" * levels)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < size * levels / 2
+    assert document.json_text(("args",) * levels) == b'"' + b"a" * size + b'"'
+    assert document.json_text(("other",)) is None
 
 
 def test_several_documents_and_empty_ones() -> None:
