@@ -12,7 +12,6 @@ from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.kopf.watcher import Watcher
 from kube_scheduler_operator.kube.resource import NODES
 from kube_scheduler_operator.kube.store import Store
-from kube_scheduler_operator.operator.engine.handlers import registry
 from kube_scheduler_operator.operator.engine.intake import Intake
 from kube_scheduler_operator.operator.engine.watches import watches
 
@@ -46,7 +45,6 @@ class World:
 
         self.watcher = Watcher(
             [each for each in watches(KUBEADM) if each.resource == NODES],
-            registry,
             on_event=event,
             on_listed=lambda _: self.listed.set(),
         )

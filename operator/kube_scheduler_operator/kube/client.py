@@ -37,9 +37,8 @@ from .errors import (
     Unavailable,
     from_response,
 )
-from .list_responses import selected
 from .oversized import Notices
-from .pages import Kept, Pages, PageSize, read_fields
+from .pages import Kept, Pages, PageSize, read_fields, selected
 from .reading import Loads, Take, abort, decoded, read_body
 from .resource import ObjectRef, Resource
 from .server_clock import ServerClock

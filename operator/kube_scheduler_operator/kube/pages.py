@@ -3,25 +3,36 @@
 A page that is too large is requested again with a quarter of its objects, down to one. An object
 that is too large alone is left out: the API server is asked for its metadata only, which names it
 and has the token of the next page.
+
+Some fields come as protobuf and are decoded while they arrive, so that memory does not depend on
+what the objects contain.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final, Protocol, TypeVar
+
+import aiohttp
 
 from ..base.json_text import TooLargeError, check_size
-from ..base.limits import DOCUMENT
+from ..base.limits import DOCUMENT, THREAD_BYTES
 from . import protobuf
 from .api import LeftOut, ListResult, Object
-from .errors import ApiRequest, Gone, TooLarge
-from .list_responses import JSON, Client, kind_of, page_of, reading, take_fields, take_first
-from .protobuf_list import ACCEPT, ACCEPT_METADATA
-from .reading import Loads, decoded, read_body
+from .errors import ApiRequest, Gone, TooLarge, Unavailable
+from .oversized import first_of_list
+from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListReader, decode
+from .reading import Loads, Take, decoded, read_body
 from .resource import Resource
+
+T = TypeVar("T")
+
+JSON: Final = "application/json"
+"""Accept header of complete objects."""
 
 LARGER: Final = 5
 """Factor by which pages grow after a list that outlasted the server's snapshot: all of 100,000 Pods
@@ -44,6 +55,26 @@ PAGE_BYTES: Final = 16 * 1024 * 1024
 
 READ_BYTES: Final = 256 * 1024 * 1024
 """Bytes after which a list with a filter is not continued: a Pod may have 1.5 MiB."""
+
+
+_METADATA: Final = protobuf.Message(
+    protobuf.part(1, "metadata", protobuf.Message(*protobuf.METADATA))
+)
+
+
+class Client(Protocol):
+    """Sends requests."""
+
+    async def take(
+        self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
+    ) -> T:
+        """GET what `take` reads of the response; it is called again for each attempt."""
+
+
+def selected(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
+    """Return the query parameters of a selection."""
+    selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return {name: value for name, value in selectors.items() if value}
 
 
 @dataclass(slots=True)
@@ -148,13 +179,13 @@ class Pages:
                 self.size.suspect = 0
                 self.size.received(1, 0.0)
                 return await self._first(params, error.excess)
-            page = page_of(await decoded(text, None, self.loads))
+            page = _page_of(await decoded(text, None, self.loads))
             self.size.received(len(page.items), filled)
             return page
 
     async def _first(self, params: Mapping[str, str], excess: str) -> ListResult:
         """Return the metadata of the first object, which may be larger than the limit as well."""
-        take = reading(self.request, partial(take_first, kind_of(self.request), excess))
+        take = _reading(self.request, partial(_take_first, _kind_of(self.request), excess))
         return await self.client.take(self.request, params, ACCEPT_METADATA, take)
 
 
@@ -186,7 +217,7 @@ async def read_fields(
     items: list[Object] = []
     left_out: tuple[LeftOut, ...] = ()
     params = {**selection, "continue": token} if token else dict(selection)
-    take = reading(request, partial(take_fields, kind_of(request), fields))
+    take = _reading(request, partial(_take_fields, _kind_of(request), fields))
     read = length = 0
     while True:
         params["limit"] = str(min(size.limit, most - read))
@@ -200,3 +231,87 @@ async def read_fields(
         if not page.more or full or (kept is not None and length >= READ_BYTES):
             return replace(page, items=items, left_out=left_out)
         params["continue"] = page.more
+
+
+# --- the response with a page -----------------------------------------------------------------
+
+
+def _page_of(page: Any) -> ListResult:
+    """Return a page as the API server sends it.
+
+    Raises:
+        ValueError: this is not a list.
+    """
+    if not isinstance(page, dict):
+        raise ValueError("the API server returned a list that is not an object")
+    metadata = page.get("metadata") or {}
+    return ListResult(
+        page.get("items") or [],
+        str(metadata.get("resourceVersion") or ""),
+        more=str(metadata.get("continue") or ""),
+        kind=str(page.get("kind") or ""),
+        api_version=str(page.get("apiVersion") or ""),
+    )
+
+
+async def _take_fields(
+    kind: str, fields: protobuf.Message, response: aiohttp.ClientResponse
+) -> tuple[ListResult, int]:
+    """Return a page with some fields of each object, and its bytes.
+
+    Raises:
+        TooLargeError: it is JSON, and too large.
+        ValueError: it is neither valid JSON nor valid protobuf.
+    """
+    if response.content_type != protobuf.MEDIA_TYPE:
+        text = await read_body(response)
+        return _page_of(await decoded(text)), len(text)
+    reader = ListReader(kind, response.content)
+    items: list[Object] = []
+    left_out: list[LeftOut] = []
+    async for element in reader.objects():
+        if isinstance(element, LeftOut):
+            left_out.append(element)
+        elif len(element) < THREAD_BYTES:
+            items.append(decode(fields, element))
+        else:
+            items.append(await asyncio.to_thread(decode, fields, element))
+    page = _page_of({"metadata": reader.metadata})
+    return replace(page, items=items, left_out=tuple(left_out)), reader.size
+
+
+async def _take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -> ListResult:
+    """Return the page of one object that is left out, as PartialObjectMetadataList.
+
+    Raises:
+        ValueError: see _take_fields.
+    """
+    if response.content_type != protobuf.MEDIA_TYPE:
+        return first_of_list(kind, await read_body(response), excess)
+    page, _ = await _take_fields(kind, _METADATA, response)
+    named = [replace(left_out, excess=excess) for left_out in page.left_out]
+    for item in page.items:
+        metadata = item.get("metadata") or {}
+        namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
+        named.append(LeftOut(kind, str(namespace), str(metadata.get("name")), str(uid), excess))
+    return replace(page, items=[], left_out=tuple(named))
+
+
+def _kind_of(request: ApiRequest) -> str:
+    """Return the kind, or its name in URLs if it is not known."""
+    return request.resource.kind if request.resource else request.path.rpartition("/")[2]
+
+
+def _reading(request: ApiRequest, take: Take[T]) -> Take[T]:
+    """Return `take`, for which a list that cannot be read is an error of the API."""
+
+    async def readable(response: aiohttp.ClientResponse) -> T:
+        try:
+            return await take(response)
+        except TooLargeError:
+            raise
+        except ValueError as error:
+            message = f"the list cannot be read: {error}"
+            raise Unavailable(request, status=response.status, message=message) from error
+
+    return readable

@@ -39,9 +39,8 @@ from .errors import (
     Unauthorized,
     from_response,
 )
-from .list_responses import selected
 from .oversized import Notices
-from .pages import PageSize
+from .pages import PageSize, selected
 from .reading import Lines, Loads
 from .resource import Resource
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kube_scheduler_operator.kube.throttle import BACKOFF, QUIET, URGENT, Throttle
+from kube_scheduler_operator.kube.queue import QUIET, STORM_BACKOFF, URGENT, Throttle
 
 
 @dataclass
@@ -78,7 +78,7 @@ async def test_urgent_event_ends_the_wait() -> None:
     throttle = Throttle()
     for _ in range(12):
         throttle.reconciled(idle=True)
-    assert throttle.remaining() > BACKOFF.delays[-1] / 2
+    assert throttle.remaining() > STORM_BACKOFF.delays[-1] / 2
     waiting = asyncio.create_task(throttle.wait())
     await asyncio.sleep(0.01)
     assert not waiting.done()

@@ -1,4 +1,4 @@
-"""Watches by kopf, with handlers that the caller registers in kopf's own form (`Watcher`).
+"""Watches by kopf (`Watcher`).
 
 What this operator needs beyond kopf 1.45, and the module that adds it:
 

@@ -18,9 +18,8 @@ import aiohttp
 from ...base.json_text import bounded
 from ..api import Object
 from ..errors import ApiRequest
-from ..list_responses import JSON
 from ..oversized import Notices
-from ..pages import Pages, PageSize
+from ..pages import JSON, Pages, PageSize
 from ..reading import Lines, Take, abort, decoded, read_body
 from .imports import client_api
 
@@ -57,7 +56,7 @@ async def _get(url: str, **arguments: Any) -> Any:
 
 
 class _KopfClient:
-    """Sends requests with kopf's session; implements `list_responses.Client`."""
+    """Sends requests with kopf's session; implements `pages.Client`."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self._arguments = arguments

@@ -1,7 +1,8 @@
 """Watches with kopf in a thread and an event loop of its own, for as long as the process lives.
 
-The caller registers its handlers in a kopf registry; each passes its events to `Session.deliver`,
-which hands them to the caller in the caller's loop, in order.
+kopf's handlers are the methods of `Session`, registered for the watched kinds. They hand every
+event to the caller in the caller's loop, in order, and write nothing to the API: no finalizers, no
+annotations.
 """
 
 from __future__ import annotations
@@ -40,8 +41,6 @@ class Watcher:
 
     Args:
         watches: one per kind and namespace.
-        registry: kopf handlers for at least the kinds of `watches`; each calls `Session.deliver`.
-            Their `memo` is the Session.
         on_event: called for every change. A listed object is "ADDED", also when it is listed
             again. A deleted one may consist of metadata only.
         on_listed: called when a stream was listed, after all its objects were delivered.
@@ -54,7 +53,6 @@ class Watcher:
     def __init__(
         self,
         watches: Iterable[WatchSpec],
-        registry: kopf.OperatorRegistry,
         *,
         on_event: OnEvent,
         on_listed: OnListed,
@@ -63,7 +61,6 @@ class Watcher:
     ) -> None:
         self._watches = tuple(watches)
         _refuse_overlaps(self._watches)
-        self._registry = registry
         self._on_event = on_event
         self._on_listed = on_listed
         self._on_rewound = on_rewound
@@ -149,9 +146,10 @@ class Watcher:
         install(self._streams)
         # kopf reads the user's name; nothing uses it, and a container's user may have none.
         os.environ.setdefault("LOGNAME", "kopf")
+        session = Session(self, credentials, flag)
         await kopf.operator(
-            registry=self._registry,
-            memo=Session(self, credentials, flag),
+            registry=session.registry(),
+            memo=session,
             standalone=True,
             namespaces=self._streams.namespaces,
             clusterwide=not self._streams.namespaces,
@@ -254,7 +252,7 @@ class Watcher:
 
 
 class Session:
-    """The `memo` of the handlers of one run of kopf: all that they need of a Watcher."""
+    """One run of kopf: its handlers, and its memo, which kopf copies for every object."""
 
     def __init__(self, watcher: Watcher, credentials: Credentials, stop: asyncio.Event) -> None:
         self._watcher = watcher
@@ -264,22 +262,32 @@ class Session:
         self._kinds = {(kind.group, kind.plural): kind for kind in watcher.kinds}
 
     def __copy__(self) -> Self:
-        return self  # kopf copies the memo for every object
+        return self
 
-    def configure(self, settings: kopf.OperatorSettings) -> None:
-        """For `kopf.on.startup`: make kopf watch and never write."""
+    def registry(self) -> kopf.OperatorRegistry:
+        """Register the handlers, the last one for every watched kind."""
+        registry = kopf.OperatorRegistry()
+        kopf.on.startup(registry=registry)(self.configure)
+        kopf.on.login(registry=registry)(self.log_in)
+        kopf.on.cleanup(registry=registry)(self.finish)
+        for kind in self._kinds.values():
+            kopf.on.event(kind.api_version, kind.plural, registry=registry)(self.deliver)
+        return registry
+
+    async def configure(self, settings: kopf.OperatorSettings, **_: Any) -> None:
+        """Make kopf watch and never write."""
         configure(settings, self._watcher.tuning)
 
-    async def log_in(self) -> kopf.ConnectionInfo:
-        """For `kopf.on.login`: the credentials."""
+    async def log_in(self, **_: Any) -> kopf.ConnectionInfo:
+        """Use the client's own credentials."""
         return await self._login.connection()
 
-    def finish(self) -> None:
-        """For `kopf.on.cleanup`: end kopf's wait for its stop flag, which takes five seconds."""
+    async def finish(self, **_: Any) -> None:
+        """End kopf's wait for its stop flag, which takes five seconds."""
         self._stop.set()
 
-    def deliver(self, resource: kopf.Resource, event: Any) -> None:
-        """For `kopf.on.event`: pass the event to `Watcher.on_event` in the caller's loop."""
+    async def deliver(self, event: Any, resource: kopf.Resource, **_: Any) -> None:
+        """Pass the event to `Watcher.on_event` in the caller's loop."""
         kind = self._kinds[resource.group, resource.plural]
         try:
             self._watcher._post(

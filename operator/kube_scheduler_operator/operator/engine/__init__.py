@@ -1,1 +1,1 @@
-"""The operator: kopf handlers, snapshots, reconcile, executor, process."""
+"""The operator: watches, snapshots, reconcile, executor, process."""

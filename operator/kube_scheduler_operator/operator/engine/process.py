@@ -41,11 +41,10 @@ from ...kube.errors import HistoryRewoundError, KubeError
 from ...kube.events import EventRecorder, Involved
 from ...kube.kopf.watcher import Watcher
 from ...kube.lease import ElectionLease, LeaderElector
-from ...kube.queue import ShutDown, WorkQueue
+from ...kube.queue import ShutDown, Throttle, WorkQueue
 from ...kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Resource, Stream
 from ...kube.server_clock import ServerClock
 from ...kube.store import Store
-from ...kube.throttle import Throttle
 from ...serving.certificate import ServingCertificate
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
@@ -58,7 +57,6 @@ from .detect_platform import decide_platform, read_record
 from .executor import Executor
 from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
-from .handlers import registry
 from .intake import Intake
 from .placement_run import PlacementRunner, in_cluster
 from .polling import Poller
@@ -247,7 +245,6 @@ class Operator:
         await self._clock.known()
         watcher = Watcher(
             watches(self._platform, self._options.settings.secondary_namespaces),
-            registry,
             on_event=self._event,
             on_listed=self._listed,
             on_rewound=self._rewound,

@@ -27,7 +27,6 @@ from kube_scheduler_operator.kube.resource import (
     WatchSpec,
 )
 from kube_scheduler_operator.kube.store import Store
-from kube_scheduler_operator.operator.engine.handlers import registry
 
 QUICK = Tuning(
     requests=Backoff((0.01, 0.01)),
@@ -74,7 +73,6 @@ class Cluster:
         self.evidence: list[str] = []
         self.watcher = RecordedWatcher(
             watches,
-            registry,
             on_event=self.on_event,
             on_listed=self.on_listed,
             on_rewound=self.evidence.append,
