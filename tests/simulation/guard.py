@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.objects import annotation
-from kube_scheduler_operator.node.protocol.exit_codes import EXIT_CHANGED
+from kube_scheduler_operator.node.protocol.message import EXIT_CHANGED
 
 from ..imitation import kubelet
 

@@ -19,8 +19,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
 from kube_scheduler_operator.node.config_reader.report import ConfigReport
-from kube_scheduler_operator.node.protocol.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
+from kube_scheduler_operator.node.protocol.message import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
 
 from ..builders import ready_condition

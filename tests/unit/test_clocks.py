@@ -23,7 +23,7 @@ USES = {
     "kube/server_clock.py": "the time before the first response",
     "scheduling/exporter/recorder.py": "shown only: readers use the age, by the monotonic clock",
     "scheduling/exporter/saved_windows.py": "within one machine, and only after a reboot",
-    "node/static_pod/api_server.py": "the time of an Event, shown only",
+    "node/static_pod/cert_syncer.py": "the time of an Event, shown only",
     "node/static_pod/guard.py": "compared with the time of a directory of kubeadm",
     "node/static_pod/host.py": "compared with the times of this node's files",
     "node/static_pod/layout.py": "compared with the time of a directory of kubeadm",

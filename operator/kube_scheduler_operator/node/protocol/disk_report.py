@@ -14,7 +14,7 @@ from ...base.json_text import parse_json
 from ...base.limits import MESSAGE
 from ...base.revision_number import revision_number
 from . import message
-from .boot_time import UNKNOWN, BootTime
+from .message import UNKNOWN, BootTime
 
 _LISTED: Final = 20
 _LONGEST_PATH: Final = 150

@@ -1,6 +1,6 @@
-"""The messages of programs on a node: JSON on one line, with the version of the protocol.
+"""The messages and exit codes of programs on a node. A message is JSON on one line.
 
-A message is the termination message of a container, which the operator reads from the Pod's status,
+It is the termination message of a container, which the operator reads from the Pod's status,
 and the file outcome.json, which later installers read. Operator and programs on nodes may have
 different versions while the operator is upgraded or downgraded, so:
 
@@ -24,7 +24,10 @@ Versions:
 from __future__ import annotations
 
 import json
+import math
+import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 VERSION: Final = 7
@@ -32,7 +35,48 @@ VERSION: Final = 7
 LIMIT: Final = 4096
 """Bytes of a termination message that the kubelet keeps."""
 
+EXIT_DEFINITIVE: Final = 0
+"""The termination message is a result, or the report of a guard with `--look`."""
+
+EXIT_RETRY: Final = 1
+"""The termination message is an error; the kubelet starts the program again."""
+
+EXIT_CHANGED: Final = 3
+"""The termination message of this guard is a report of a changed disk."""
+
+EXIT_TERMINATED: Final = 128 + signal.SIGTERM
+
+_LONGEST_BOOT: Final = 64
+
 
 def serialise(fields: Mapping[str, Any]) -> str:
     document = {**fields, "protocol": VERSION}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BootTime:
+    """When a program on a node read its disk, by the kernel's clock, which cannot be set.
+
+    A node's wall clock may jump, so it cannot order the reports of its programs.
+    """
+
+    # the kernel's identifier of the boot, which the Node has in `nodeInfo.bootID`; empty if unknown
+    boot: str = ""
+    seconds: float = 0.0  # seconds since that boot
+
+    def fields(self) -> dict[str, Any]:
+        return {"boot": self.boot, "uptime": round(self.seconds, 3)}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> BootTime:
+        """Read the fields of a report; unknown in that of an older program, or if invalid."""
+        boot, seconds = document.get("boot"), document.get("uptime")
+        if not isinstance(boot, str) or not 0 < len(boot) <= _LONGEST_BOOT:
+            return cls()
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            return cls()
+        return cls(boot, float(seconds)) if 0 <= seconds < math.inf else cls()
+
+
+UNKNOWN: Final = BootTime()

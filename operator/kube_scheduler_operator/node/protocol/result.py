@@ -17,7 +17,7 @@ from ...base.json_text import parse_json
 from ...base.limits import FOREIGN_NAME
 from ...base.revision_number import revision_number
 from . import message
-from .boot_time import UNKNOWN, BootTime
+from .message import UNKNOWN, BootTime
 
 STOCK: Final = 0
 """The "revision" of the manifest that the node had before the operator."""

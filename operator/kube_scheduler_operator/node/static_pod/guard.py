@@ -22,10 +22,9 @@ from typing import Final
 
 from ...base import files
 from ..protocol.disk_report import DiskReport
-from ..protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
-from . import health_probe
+from ..protocol.message import EXIT_CHANGED, EXIT_DEFINITIVE
 from .disk_state import WatchedFiles, look
-from .host import boot_time
+from .host import answers, boot_time
 from .kubeconfig import api_server
 
 log = logging.getLogger(__name__)
@@ -104,4 +103,4 @@ def _has_api_server(options: GuardOptions) -> bool:
     A new kubeconfig is reported in any case: it may be the invalid one.
     """
     probe = api_server(options.kubeconfig) if options.kubeconfig is not None else None
-    return probe is None or health_probe.answers(probe)
+    return probe is None or answers(probe)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...base import termination_message
 from ...base.names import OPERAND
-from ..protocol.boot_time import UNKNOWN, BootTime
-from . import health_probe, processes
+from ..protocol.message import UNKNOWN, BootTime
+from . import processes
 from .manifest import Probe
 from .processes import SchedulerProcess
 
@@ -30,6 +32,9 @@ _POD: Final = re.compile(
 )
 _LEAVES: Final = (".service", ".scope", ".socket", ".mount")
 _DEPTH: Final = 6
+
+_PROBE_TIMEOUT: Final = 2.0
+"""Seconds for one probe; a healthy scheduler answers in milliseconds."""
 
 
 def seconds_since_boot() -> float:
@@ -109,13 +114,13 @@ class NodeHost:
         }
 
     def is_ready(self, probe: Probe) -> bool:
-        return health_probe.is_ready(probe)
+        return is_ready(probe)
 
     def has_api_server(self) -> bool:
-        return self._api_server is None or health_probe.answers(self._api_server)
+        return self._api_server is None or answers(self._api_server)
 
     def is_port_free(self, probe: Probe) -> bool:
-        return health_probe.is_port_free(probe)
+        return is_port_free(probe)
 
     def activity(self, since: float) -> Activity:
         """Observe the kubelet's acts after `since` (a `wall` time).
@@ -172,3 +177,61 @@ def _find(directory: Path | str, depth: int) -> Iterator[str]:
             yield pod[1].replace("_", "-")
         elif depth and not entry.name.endswith(_LEAVES):
             yield from _find(entry.path, depth - 1)
+
+
+# --- HTTPS probes of servers on the node; like the kubelet's, they accept any certificate ---------
+
+
+def is_ready(probe: Probe) -> bool:
+    """Return whether the probe is answered with status 200."""
+    return _status(probe) == "200"
+
+
+def answers(probe: Probe) -> bool:
+    """Return whether the probe is answered with any status except a server error."""
+    status = _status(probe)
+    return bool(status) and not status.startswith("5")
+
+
+def _status(probe: Probe) -> str:
+    """Return the HTTP status of the response; empty without one."""
+    import ssl  # deferred: printing help does not need it
+
+    # The certificate may be self-signed: the probe checks readiness, not identity.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    host = f"[{probe.host}]" if ":" in probe.host else probe.host
+    request = (
+        f"GET {probe.path} HTTP/1.0\r\nHost: {host}\r\n"
+        "User-Agent: kube-scheduler-operator\r\nAccept: */*\r\n\r\n"
+    )
+    try:
+        with (
+            socket.create_connection((probe.host, probe.port), _PROBE_TIMEOUT) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
+            connection.sendall(request.encode())
+            with connection.makefile("rb") as answer:
+                status = answer.readline(256).split()
+    except (OSError, ValueError):
+        return ""
+    return status[1].decode(errors="replace") if len(status) > 1 else ""
+
+
+def is_port_free(probe: Probe) -> bool:
+    """Return whether a scheduler could listen at the probe's address.
+
+    Tested by binding, as the scheduler does: a connection attempt could not distinguish a free port
+    from an address of another node, for which there is nothing to wait.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            probe.host, probe.port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as bound:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+    except OSError as error:
+        return error.errno != errno.EADDRINUSE
+    return True

@@ -21,7 +21,7 @@ from types import FrameType
 from ...base import files
 from ...base.files import Disk
 from ...base.klog import TextFormatter
-from ..protocol.exit_codes import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
+from ..protocol.message import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
 from ..protocol.result import Result
 from .certificates import PairError
 from .layout import Layout

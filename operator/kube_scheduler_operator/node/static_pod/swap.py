@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from ..protocol.boot_time import BootTime
+from ..protocol.message import BootTime
 from ..protocol.result import STOCK, InstallerOutcome, Result
 from ..protocol.upgrade_request import is_upgrade, version_of
 from .activate import Activator

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube_scheduler_operator.base.revision_number import revision_number
-from kube_scheduler_operator.node.protocol.boot_time import BootTime
+from kube_scheduler_operator.node.protocol.message import BootTime
 
 Reader = Callable[[str], dict[str, Any]]
 

@@ -14,15 +14,16 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.node.protocol.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
-from kube_scheduler_operator.node.protocol.exit_codes import (
+from kube_scheduler_operator.node.protocol.message import (
     EXIT_CHANGED,
     EXIT_DEFINITIVE,
     EXIT_RETRY,
     EXIT_TERMINATED,
+    UNKNOWN,
+    VERSION,
+    BootTime,
 )
-from kube_scheduler_operator.node.protocol.message import VERSION
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.operator.controlplane.rollout import installer_pods
 from kube_scheduler_operator.operator.controlplane.rollout.installer_pods import Stage

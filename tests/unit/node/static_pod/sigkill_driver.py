@@ -17,15 +17,20 @@ from types import ModuleType
 from typing import Any
 
 from kube_scheduler_operator.base.files import Disk
-from kube_scheduler_operator.node.static_pod import activate, health_watch, manifest
+from kube_scheduler_operator.node.static_pod import activate, manifest
 from kube_scheduler_operator.node.static_pod.host import Activity, NodeHost
 from kube_scheduler_operator.node.static_pod.installer import install
 from kube_scheduler_operator.node.static_pod.processes import SchedulerProcess
 from kube_scheduler_operator.node.static_pod.program import InstallerOptions
 
 _FASTER: dict[ModuleType, dict[str, Any]] = {
-    activate: {"POLL": 0.002, "RESUMED_WATCH": 0.002, "MARGIN": 0.0, "HOUSEKEEPING": 0.0},
-    health_watch: {"ABSENCE": 0.002},
+    activate: {
+        "POLL": 0.002,
+        "RESUMED_WATCH": 0.002,
+        "MARGIN": 0.0,
+        "HOUSEKEEPING": 0.0,
+        "ABSENCE": 0.002,
+    },
     os: {"fsync": lambda _: None},
 }
 """The kubelet here forgets at once. SIGKILL does not lose the page cache, and fsync is slow."""
@@ -107,7 +112,7 @@ class DiskNode(NodeHost):
 
     def activity(self, since: Any) -> Activity:
         crashed = self.path.exists() and self._revision() in self.bad
-        return Activity(True, frozenset("012"[: health_watch.EXITS] if crashed else ""))
+        return Activity(True, frozenset("012"[: activate.EXITS] if crashed else ""))
 
     def last_error(self, since: Any) -> str:
         return "bad cipher"

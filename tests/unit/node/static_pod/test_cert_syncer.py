@@ -14,8 +14,14 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.files import Disk
-from kube_scheduler_operator.node.static_pod.api_server import ApiServer, ApiServerError, in_cluster
-from kube_scheduler_operator.node.static_pod.cert_syncer import CertSyncerOptions, SecretRef, Syncer
+from kube_scheduler_operator.node.static_pod.cert_syncer import (
+    ApiServer,
+    ApiServerError,
+    CertSyncerOptions,
+    SecretRef,
+    Syncer,
+    in_cluster,
+)
 from kube_scheduler_operator.node.static_pod.certificates import Certificates
 
 CLIENT = SecretRef("managed", "client")

@@ -13,9 +13,13 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.node.protocol.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
-from kube_scheduler_operator.node.protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from kube_scheduler_operator.node.protocol.message import (
+    EXIT_CHANGED,
+    EXIT_DEFINITIVE,
+    UNKNOWN,
+    BootTime,
+)
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome
 from kube_scheduler_operator.node.static_pod import guard, host, manifest
 from kube_scheduler_operator.node.static_pod.disk_state import look

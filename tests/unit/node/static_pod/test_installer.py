@@ -19,7 +19,7 @@ import pytest
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.cli.programs import node as command
-from kube_scheduler_operator.node.protocol.exit_codes import EXIT_RETRY
+from kube_scheduler_operator.node.protocol.message import EXIT_RETRY
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.node.static_pod import installer, program
 from kube_scheduler_operator.node.static_pod.installer import install, main

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.node.static_pod.health_probe import answers, is_port_free, is_ready
+from kube_scheduler_operator.node.static_pod.host import answers, is_port_free, is_ready
 from kube_scheduler_operator.node.static_pod.manifest import Probe
 
 

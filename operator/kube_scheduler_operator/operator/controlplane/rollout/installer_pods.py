@@ -14,7 +14,7 @@ from ....base.objects import Object, annotation, is_being_deleted, label
 from ....base.revision_number import revision_number
 from ....base.termination_message import message_error
 from ....base.times import timestamp
-from ....node.protocol.exit_codes import EXIT_DEFINITIVE, EXIT_RETRY
+from ....node.protocol.message import EXIT_DEFINITIVE, EXIT_RETRY
 from ....node.protocol.result import InstallerOutcome, Result
 from ...model.pod_status import ended, message_of, named, reason_of, state
 from ..node_pods import SHARED_VOLUMES

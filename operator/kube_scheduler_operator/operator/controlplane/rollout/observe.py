@@ -3,7 +3,7 @@
 Guards and installers report what their node's disk has. Which report is the newest needs no wall
 clock, which may jump on a node:
 
-* Within a boot, the kernel's clock counts (node/protocol/boot_time.py). The Node has the identifier
+* Within a boot, the kernel's clock counts (node/protocol/message.py). The Node has the identifier
   of its current boot, so a report from that boot is newer than one from another: also on a node
   that was restored from a backup.
 * A guard's Pod begins every boot with a look at the disk.
@@ -21,8 +21,7 @@ from datetime import datetime
 from ....base.objects import Object
 from ....base.times import ALWAYS, timestamp
 from ....kube.resource import PODS
-from ....node.protocol.boot_time import BootTime
-from ....node.protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from ....node.protocol.message import EXIT_CHANGED, EXIT_DEFINITIVE, BootTime
 from ....node.protocol.result import InstallerOutcome
 from ...model import operand_pods as operands
 from ...model.operand_pods import Disks, NodeDisk, OperandPod, created

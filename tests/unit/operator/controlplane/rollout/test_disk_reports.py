@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.node.protocol.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
+from kube_scheduler_operator.node.protocol.message import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.operator.controlplane.rollout.observe import guard_report, observe
 from kube_scheduler_operator.operator.model.operand_pods import NodeDisk
