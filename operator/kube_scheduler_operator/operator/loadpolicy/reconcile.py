@@ -1,29 +1,36 @@
 """Reconciles all LoadPolicies: the oldest is used, the others are rejected.
 
 An error in one of them, including a defect of the operator, does not stop the others.
+
+LoadPolicies have no finalizer: deletion succeeds at once, also while no operator runs, and the
+garbage collector deletes owned objects. A ConfigMap without an owner records which annotations
+nodes may have; an operator that finds it without a LoadPolicy runs a Job until that completes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from ...base import names
 from ...base.objects import Object, age, is_being_deleted, label, mapping
-from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, LOAD_POLICIES, ObjectRef
+from ...base.times import timestamp
+from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, JOBS, LOAD_POLICIES, ObjectRef
 from ...scheduling.load.policy import FAMILIES, FILE
 from ..model.apply import apply, keep
-from ..model.plan import Action, Delete, Event, soonest
+from ..model.plan import Action, Create, Delete, Event, soonest
 from ..model.snapshot import Snapshot
 from ..model.workloads import digest, keep_workload
-from ..status.conditions import Condition
+from ..status.conditions import Condition, condition_in
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
-from .cleanup import clean_up
-from .created_objects import config_map, state_config_map, workloads
+from .created_objects import cleanup_job, config_map, state_config_map, workloads
 from .load_state import read_report, read_written
 from .request import LoadPolicyRequest, effective_request
 from .status import StatusInput, report
+
+JOB_TIMEOUT: Final = 600.0
+"""Seconds for the Job; thousands of nodes take about a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ def load_policies(snapshot: Snapshot) -> LoadPolicies:
 
 
 def _cleaned(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
-    cleanup = clean_up(snapshot, in_use=in_use)
+    cleanup = _clean_up(snapshot, in_use=in_use)
     trouble = snapshot.write_errors.get(_state_ref(snapshot))
     if not trouble or cleanup.degraded:
         return cleanup
@@ -150,3 +157,60 @@ def _keep_workloads(snapshot: Snapshot, obj: Object, spec: Mapping[str, Any]) ->
             event = Event("DaemonSetDeleted", f"Deleted DaemonSet/{other}: the source changed")
             actions.append(Delete(DAEMON_SETS, daemon_set, (event,)))
     return tuple(actions)
+
+
+# --- annotations that the last LoadPolicy has left on nodes -------------------------------------
+
+
+def _clean_up(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
+    """Remove leftover annotations; while a LoadPolicy exists (`in_use`), only delete an old Job.
+
+    The annotator of a LoadPolicy removes the annotations that it no longer writes.
+    """
+    objects = snapshot.loads.objects
+    state = objects.get(CONFIG_MAPS, {}).get(names.LOAD_STATE)
+    job = objects.get(JOBS, {}).get(names.LOAD_CLEANUP)
+    if job is not None and is_being_deleted(job):
+        return ObjectPlan(requeue_after=1.0)
+    if in_use or state is None:
+        return ObjectPlan((Delete(JOBS, job),) if job is not None else ())
+    written = read_written(state)
+    if not written:
+        return ObjectPlan((Delete(CONFIG_MAPS, state),))
+    if job is None:
+        message = (
+            f"Created Job/{names.LOAD_CLEANUP}: no LoadPolicy is left, but nodes have annotations"
+        )
+        return ObjectPlan(
+            (Create(JOBS, cleanup_job(snapshot, written), (_cleanup_event(message),)),)
+        )
+    if _has_condition(job, "Complete"):
+        event = _cleanup_event("All load annotations were removed from all nodes")
+        return ObjectPlan((Delete(CONFIG_MAPS, state, (event,)), Delete(JOBS, job)))
+    return _waiting(snapshot, job)
+
+
+def _waiting(snapshot: Snapshot, job: Object) -> ObjectPlan:
+    where = f"Job {job['metadata']['namespace']}/{names.LOAD_CLEANUP}"
+    trouble = f"nodes still have annotations of a deleted LoadPolicy: {where}"
+    created = timestamp(job["metadata"].get("creationTimestamp"))
+    age = (snapshot.now - created).total_seconds() if created is not None else JOB_TIMEOUT
+    left = JOB_TIMEOUT - age
+    if _has_condition(job, "Failed"):
+        text = f"{trouble} failed; see the logs of its pods"
+        # Retry after a delay: the cause may persist.
+        again = () if left > 0 else (Delete(JOBS, job),)
+        return ObjectPlan(again, text, max(left, 0.0) + 1.0)
+    if left > 0:
+        return ObjectPlan(requeue_after=left + 1.0)
+    return ObjectPlan(
+        degraded=f"{trouble} has not finished after {JOB_TIMEOUT:.0f} s; see its pods"
+    )
+
+
+def _has_condition(job: Object, type_: str) -> bool:
+    return bool(condition_in(job.get("status") or {}, type_).get("status") == "True")
+
+
+def _cleanup_event(message: str) -> Event:
+    return Event("LoadAnnotationsCleanup", message)
