@@ -14,8 +14,9 @@ import pytest
 
 from cluster import go_programs
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.operator.controlplane.cluster_operator import plan_cluster_operator
+from kube_scheduler_operator.operator.controlplane.cluster_operator import desired_cluster_operator
 
+from ..builders import snapshot
 from ..unit.deploy.overlays import DEPLOY, build
 
 if TYPE_CHECKING:
@@ -57,10 +58,8 @@ def shipped(client: str, api_server: ApiServer, nodes_of_ones_own: None) -> Iter
 
 
 def cluster_operator() -> dict[str, Any]:
-    found = plan_cluster_operator(
-        platform=OPENSHIFT, management_state="", conditions=[], existing=None,
-        versions={"operator": "4.20.0"}, now=datetime(2026, 1, 1, tzinfo=UTC),
-    ).object  # fmt: skip
+    seen = snapshot(platform=OPENSHIFT, now=datetime(2026, 1, 1, tzinfo=UTC))
+    found, _ = desired_cluster_operator(seen, [], {"operator": "4.20.0"})
     assert found is not None
     return found
 

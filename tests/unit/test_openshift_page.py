@@ -16,7 +16,7 @@ from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.versions import Version
-from kube_scheduler_operator.operator.controlplane.cluster_operator import plan_cluster_operator
+from kube_scheduler_operator.operator.controlplane.cluster_operator import desired_cluster_operator
 from kube_scheduler_operator.operator.controlplane.conditions import CONSTANT
 from kube_scheduler_operator.operator.controlplane.target_config_maps import (
     config_map,
@@ -30,6 +30,7 @@ from pages.comparison import MISSING, Reason, Row
 from pages.openshift_facts import facts
 from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
 
+from ..builders import snapshot
 from ..control_plane_inputs import inputs_of
 from ..expect import status_of_kubescheduler
 from .deploy.overlays import DEPLOY, build
@@ -152,11 +153,15 @@ def raw(conditions: dict[str, tuple[str, str, str]]) -> list[dict[str, Any]]:
 
 
 def cluster_operator(conditions: list[dict[str, Any]]) -> dict[str, Any]:
-    found = plan_cluster_operator(
-        platform=OPENSHIFT, management_state="", conditions=conditions, existing=None, now=NOW,
-        versions={"operator": "4.20.0-sandbox", "raw-internal": "4.20.0-sandbox",
-                  "kube-scheduler": "1.35.4"},
-    ).object  # fmt: skip
+    found, _ = desired_cluster_operator(
+        snapshot(platform=OPENSHIFT, now=NOW),
+        conditions,
+        {
+            "operator": "4.20.0-sandbox",
+            "raw-internal": "4.20.0-sandbox",
+            "kube-scheduler": "1.35.4",
+        },
+    )
     assert found is not None
     return found
 

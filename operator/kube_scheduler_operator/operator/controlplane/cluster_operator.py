@@ -1,11 +1,16 @@
 """The ClusterOperator "kube-scheduler": KubeScheduler's conditions, summarised.
 
 It is reported even while KubeScheduler does not exist.
+
+`…Degraded` conditions become Degraded, `…Available` ones Available, and so on. A bad condition
+counts only after its inertia, so that a planned restart raises no alarm. Until then it appears
+neither in the reason nor in the message of a bad result. (OpenShift's operator includes it as soon
+as any other condition counts; see docs/openshift-differences.md.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -14,6 +19,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...base.times import seconds_left
 from ...kube.resource import (
     CLUSTER_OPERATORS,
     LOAD_POLICIES,
@@ -26,8 +32,7 @@ from ..model import operand_pods
 from ..model.apply import new_object
 from ..model.plan import Create, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
-from ..status.condition_union import AGGREGATES, union
-from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, merge_conditions
+from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, Status, merge_conditions
 from .managed import scheduler_conditions
 from .operand_image import operand_image, operand_version
 
@@ -53,23 +58,17 @@ def report_cluster_operator(
 
     `conditions` are KubeScheduler's new ones; `progress` is that of a removal.
     """
-    planned = plan_cluster_operator(
-        platform=snapshot.platform,
-        management_state=str(snapshot.spec.get("managementState") or ""),
-        removal=progress,
-        conditions=conditions,
-        versions=_versions(snapshot),
-        existing=snapshot.cluster_operator,
-        now=snapshot.now,
+    desired, requeue_after = desired_cluster_operator(
+        snapshot, conditions, _versions(snapshot), progress
     )
-    if planned.object is None:
-        return Plan(requeue_after=planned.requeue_after)
+    if desired is None:
+        return Plan(requeue_after=requeue_after)
     if snapshot.cluster_operator is None:
         # The API ignores status at creation; it is written once the object exists.
-        without_status = {key: value for key, value in planned.object.items() if key != "status"}
+        without_status = {key: value for key, value in desired.items() if key != "status"}
         return Plan(reports=(Create(CLUSTER_OPERATORS, without_status),), requeue_after=0.0)
-    write = Replace(CLUSTER_OPERATORS, planned.object, "status")
-    return Plan(reports=(write,), requeue_after=planned.requeue_after)
+    write = Replace(CLUSTER_OPERATORS, desired, "status")
+    return Plan(reports=(write,), requeue_after=requeue_after)
 
 
 def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
@@ -133,30 +132,20 @@ def _versions_of_the_release(snapshot: Snapshot, own: str, images: set[str]) -> 
 # --- the object -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOperatorPlan:
-    # the complete desired object, with the existing metadata; None if it is up to date. `spec`
-    # never differs, so writing `status` is enough if the object exists.
-    object: dict[str, Any] | None
-    # seconds until the conditions may change by themselves; None: never
-    requeue_after: float | None = None
-
-
-def plan_cluster_operator(
-    *,
-    platform: Platform,
-    management_state: str,
-    removal: str = "",
+def desired_cluster_operator(
+    snapshot: Snapshot,
     conditions: Sequence[Mapping[str, Any]],
     versions: Mapping[str, str],
-    existing: Mapping[str, Any] | None,
-    now: datetime,
-) -> ClusterOperatorPlan:
-    """The desired ClusterOperator; `conditions` are KubeScheduler's new ones.
+    removal: str = "",
+) -> tuple[dict[str, Any] | None, float | None]:
+    """(the complete object, None if it is up to date; seconds until it may change by itself).
 
-    An empty `management_state` means Managed; `removal` is the progress of a removal. `versions`
-    has the versions that are certain, by part; other parts keep theirs.
+    `conditions` are KubeScheduler's new ones; `removal` is the progress of a removal. `versions`
+    has the versions that are certain, by part; other parts keep theirs. Only the status differs
+    from that of an existing object.
     """
+    platform, existing, now = snapshot.platform, snapshot.cluster_operator, snapshot.now
+    management_state = str(snapshot.spec.get("managementState") or "")
     hands_off = {"Unmanaged": _UNMANAGED, "Removed": f"{_FIELD} Removed: {removal}"}
     requeue_after = None
     if message := hands_off.get(management_state):
@@ -170,11 +159,10 @@ def plan_cluster_operator(
         status["versions"] = merged
     status["relatedObjects"] = related_objects(platform)
     if existing is not None and status == status_now:
-        return ClusterOperatorPlan(None, requeue_after)
+        return None, requeue_after
     base = {**new_object(CLUSTER_OPERATORS, names.CLUSTEROPERATOR), "spec": {}}
-    return ClusterOperatorPlan(
-        {**base, **deepcopy(dict(existing or {})), "status": deepcopy(status)}, requeue_after
-    )
+    desired = {**base, **deepcopy(dict(existing or {})), "status": deepcopy(status)}
+    return desired, requeue_after
 
 
 def related_objects(platform: Platform) -> list[dict[str, str]]:
@@ -218,3 +206,131 @@ def _merged_versions(
 ) -> list[dict[str, str]]:
     merged = {entry["name"]: entry["version"] for entry in existing} | dict(certain)
     return [{"name": name, "version": merged[name]} for name in sorted(merged)]
+
+
+# --- the union of conditions with one suffix ----------------------------------------------------
+
+NO_DATA: Final = "NoData"
+
+
+@dataclass(frozen=True, slots=True)
+class Inertia:
+    """How long a condition must have been bad before the ClusterOperator shows it."""
+
+    default: float = 0.0  # seconds
+    by_type: tuple[tuple[str, float], ...] = ()  # (condition type, seconds) where it differs
+
+    def of(self, type_: str) -> float:
+        return dict(self.by_type).get(type_, self.default)
+
+
+NO_INERTIA: Final = Inertia()
+
+# Errors in an edit are shown at once. Other conditions also arise from temporary
+# disturbances: an API server that restarts, a node that reboots.
+DEGRADED_INERTIA: Final = Inertia(
+    default=120.0,
+    by_type=(
+        (names.CONFIG_OBSERVATION_DEGRADED, 0.0),
+        (names.TARGET_CONFIG_DEGRADED, 0.0),
+        (names.OVERRIDES_DEGRADED, 0.0),
+        (names.ADOPTION_DEGRADED, 0.0),
+        (names.SCHEDULER_PROFILES_DEGRADED, 0.0),
+        (names.SCHEDULER_EXTENDERS_DEGRADED, 0.0),
+        (names.PREFLIGHT_DEGRADED, 0.0),
+        (names.NODE_INSTALLER_DEGRADED, 0.0),
+        (names.STATIC_PODS_DEGRADED, 30.0),
+        (names.NODES_DEGRADED, 600.0),
+    ),
+)
+
+# Longer than a planned restart of the only scheduler of a cluster takes.
+AVAILABLE_INERTIA: Final = Inertia(default=30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A condition of the ClusterOperator, made of those whose type ends in its own."""
+
+    type: str
+    good: Status
+    inertia: Inertia = NO_INERTIA
+
+
+AGGREGATES: Final = (
+    Aggregate("Available", "True", AVAILABLE_INERTIA),
+    Aggregate("Degraded", "False", DEGRADED_INERTIA),
+    Aggregate("EvaluationConditionsDetected", "False"),
+    Aggregate("Progressing", "False"),
+    Aggregate("Upgradeable", "True"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    condition: Condition  # without `last_transition_time`
+    # seconds until the first condition that is bad but too young outgrows its inertia
+    requeue_after: float | None = None
+
+
+def union(
+    aggregate: Aggregate,
+    conditions: Iterable[Condition],
+    now: datetime,
+    *,
+    prefix_healthy: bool = True,
+) -> Union:
+    """One condition from those whose type ends in `aggregate.type`.
+
+    If none matches: Unknown, reason NoData. If none has been bad for its inertia: the good status,
+    reason AsExpected, and all messages, each after its type if `prefix_healthy`. Otherwise the
+    opposite of the good status if a bad condition has it, else Unknown, with the reasons and
+    messages of the bad conditions.
+    """
+    matching = [c for c in conditions if c.type.endswith(aggregate.type)]
+    if not matching:
+        return Union(Condition(aggregate.type, "Unknown", NO_DATA))
+
+    bad: list[Condition] = []
+    waits: list[float] = []
+    for condition in sorted(matching, key=lambda c: c.type):
+        if condition.status == aggregate.good:
+            continue
+        wait = _wait(condition, aggregate.inertia.of(condition.type), now)
+        if wait > 0:
+            waits.append(wait)
+        else:
+            bad.append(condition)
+    requeue_after = min(waits, default=None)
+
+    if not bad:
+        message = _message(matching, "" if prefix_healthy else aggregate.good) or "All is well"
+        return Union(Condition(aggregate.type, aggregate.good, AS_EXPECTED, message), requeue_after)
+    opposite: Status = "False" if aggregate.good == "True" else "True"
+    status: Status = opposite if any(c.status == opposite for c in bad) else "Unknown"
+    reason = "::".join(sorted(_reason(c, aggregate.type) for c in bad))
+    return Union(Condition(aggregate.type, status, reason, _message(bad)), requeue_after)
+
+
+def _wait(condition: Condition, inertia: float, now: datetime) -> float:
+    """Seconds until `condition` counts; 0 or less if it does already."""
+    since = condition.last_transition_time
+    if since is None:  # an unknown duration does not hide a condition
+        return 0.0
+    # A time in the future comes from another clock; it must not add to the wait, or never end it.
+    return min(seconds_left(now, since, inertia), inertia)
+
+
+def _reason(condition: Condition, suffix: str) -> str:
+    prefix = condition.type.removesuffix(suffix)
+    return f"{prefix}_{condition.reason}" if condition.reason else prefix
+
+
+def _message(conditions: Sequence[Condition], unprefixed: str = "") -> str:
+    """All messages, each after its condition's type unless its status is `unprefixed`."""
+    lines: list[str] = []
+    for condition in conditions:
+        distinct = dict.fromkeys(condition.message.splitlines())
+        prefix = "" if condition.status == unprefixed else f"{condition.type}: "
+        lines += [f"{prefix}{line}" for line in distinct]
+    return "\n".join(lines)

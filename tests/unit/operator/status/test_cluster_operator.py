@@ -6,16 +6,18 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, Platform
 from kube_scheduler_operator.operator.controlplane.cluster_operator import (
-    plan_cluster_operator,
+    desired_cluster_operator,
     related_objects,
 )
+
+from ....builders import snapshot
 
 CRDS = Path(__file__).resolve().parents[4] / "crds"
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -32,16 +34,23 @@ HEALTHY = [
 ]
 
 
-def plan(existing: dict[str, Any] | None = None, **changes: Any) -> Any:
-    arguments: dict[str, Any] = {
-        "platform": KUBEADM,
-        "management_state": "Managed",
-        "conditions": HEALTHY,
-        "versions": VERSIONS,
-        "existing": existing,
-        "now": NOW,
-    }
-    return plan_cluster_operator(**(arguments | changes))
+class Planned(NamedTuple):
+    object: Any  # None if it is up to date
+    requeue_after: float | None
+
+
+def plan(
+    existing: dict[str, Any] | None = None,
+    *,
+    management_state: str = "Managed",
+    conditions: list[dict[str, str]] = HEALTHY,
+    versions: dict[str, str] = VERSIONS,
+    **fields: Any,
+) -> Planned:
+    fields = {"now": NOW, "cluster_operator": existing, **fields}
+    kubescheduler = {"spec": {"managementState": management_state}}
+    seen = snapshot(kubescheduler=kubescheduler, **fields)
+    return Planned(*desired_cluster_operator(seen, conditions, versions))
 
 
 def statuses(obj: dict[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.operator.status.condition_union import (
+from kube_scheduler_operator.operator.controlplane.cluster_operator import (
     AGGREGATES,
     AVAILABLE_INERTIA,
     DEGRADED_INERTIA,

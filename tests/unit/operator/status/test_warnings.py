@@ -6,7 +6,7 @@ import random
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
-from kube_scheduler_operator.operator.status.condition_union import AGGREGATES
+from kube_scheduler_operator.operator.controlplane.cluster_operator import AGGREGATES
 from kube_scheduler_operator.operator.status.conditions import (
     MOST_CHARACTERS,
     MOST_LINES,

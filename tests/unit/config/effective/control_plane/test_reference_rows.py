@@ -20,9 +20,9 @@ from kube_scheduler_operator.config.effective.control_plane.compose import (
     compose,
 )
 from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.controlplane.cluster_operator import DEGRADED_INERTIA
 from kube_scheduler_operator.operator.controlplane.revision.credentials import gather_credentials
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
-from kube_scheduler_operator.operator.status.condition_union import DEGRADED_INERTIA
 
 from .....control_plane_inputs import inputs_of
 from ....deploy.overlays import DEPLOY
