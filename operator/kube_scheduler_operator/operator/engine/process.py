@@ -50,8 +50,9 @@ from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
 from ..secondary.assignment import assigned_pods, in_effect
 from ..telemetry.authorize import cached, delegated
+from ..telemetry.cluster_metrics import OWN_CERTIFICATE, WEBHOOK_CERTIFICATE
 from ..telemetry.metrics import OperatorMetrics
-from ..telemetry.server import ServerThread, TelemetryServer
+from ..telemetry.server import Pulse, ServerThread, TelemetryServer
 from .assignment import STARTING, WEBHOOK_PORT, AssignmentWebhook, WayPoller
 from .detect_platform import decide_platform, read_record
 from .executor import Executor
@@ -60,7 +61,6 @@ from .former_operator import replace_former_operator
 from .intake import Intake
 from .placement_run import PlacementRunner, in_cluster
 from .polling import Poller
-from .pulse import Pulse
 from .reconcile import reconcile
 from .serving import Serving, ServingSources
 from .snapshot_metrics import SnapshotMetrics
@@ -216,8 +216,10 @@ class Operator:
         """
         options = self._options
         certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
-        self._metrics.certificate_expires = lambda: certificate.expires
-        self._metrics.webhook_expires = lambda: self._webhook.expires
+        self._metrics.certificates |= {
+            OWN_CERTIFICATE: lambda: certificate.expires,
+            WEBHOOK_CERTIFICATE: lambda: self._webhook.expires,
+        }
         serving = Serving(certificate, lambda: self._sources, self._platform)
         client = ApiClient(
             self._credentials,

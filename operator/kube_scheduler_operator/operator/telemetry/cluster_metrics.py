@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from prometheus_client import Metric
@@ -96,18 +97,15 @@ def gauge(
 
 
 def families(
-    state: MetricsState,
-    lease_age: float | None,
-    own_certificate: float | None,
-    webhook_certificate: float | None = None,
+    state: MetricsState, lease_age: float | None, own_certificates: Mapping[str, datetime | None]
 ) -> Iterator[Metric]:
     """Yield all metrics of the state of the last reconcile.
 
     `lease_age` is the time in seconds since the last observed renewal of the schedulers' Lease;
-    `own_certificate` is the expiry of the HTTPS port's certificate, seconds since 1970, and
-    `webhook_certificate` that of the webhook's.
+    `own_certificates` has the expiry of each certificate of this process; None: it is not in use.
     """
-    yield from _spec(state.scheduler)
+    for name, attribute, documentation in _SCHEDULER_GAUGES if state.scheduler else ():
+        yield GaugeMetricFamily(name, documentation, value=getattr(state.scheduler, attribute))
     if state.latest_available_revision is not None:
         yield GaugeMetricFamily(
             f"{PREFIX}latest_available_revision",
@@ -123,45 +121,39 @@ def families(
         ["type", "reason"],
         (((type_, reason), is_true) for type_, (reason, is_true) in state.conditions.items()),
     )
-    certificates = dict(state.certificates)
-    if own_certificate is not None:
-        certificates[OWN_CERTIFICATE, ""] = own_certificate
-    if webhook_certificate is not None:
-        certificates[WEBHOOK_CERTIFICATE, ""] = webhook_certificate
     yield gauge(
         f"{PREFIX}assigned",
         "Whether new Pods that spec.assign of a SecondaryScheduler selects get its schedulerName",
         ["scheduler"],
         (((name,), assigned) for name, assigned in state.assigned.items()),
     )
+    own = {(name, ""): expiry.timestamp() for name, expiry in own_certificates.items() if expiry}
     yield gauge(
         f"{PREFIX}certificate_expiry_timestamp_seconds",
         "Expiry of a scheduler's client or serving certificate, or of the operator's",
         ["certificate", "node"],
-        certificates.items(),
+        {**state.certificates, **own}.items(),
     )
 
 
-def _spec(scheduler: SchedulerSpec | None) -> Iterator[Metric]:
-    """Yield the gauges of OpenShift's operator, under its names."""
-    if scheduler is None:
-        return
-    yield GaugeMetricFamily(
+_SCHEDULER_GAUGES: Final = (
+    (
         "cluster_master_schedulable",
+        "masters_schedulable",
         "Whether control-plane nodes accept workloads",
-        value=scheduler.masters_schedulable,
-    )
-    yield GaugeMetricFamily(
+    ),
+    (
         "cluster_legacy_scheduler_policy",
+        "has_policy",
         "Whether the removed field spec.policy of the Scheduler is set",
-        value=scheduler.has_policy,
-    )
-    yield GaugeMetricFamily(
+    ),
+    (
         "cluster_default_node_selector",
+        "has_default_node_selector",
         "Whether a default node selector is set",
-        value=scheduler.has_default_node_selector,
-    )
-
+    ),
+)
+"""The gauges of OpenShift's operator, under its names."""
 
 _NODE_GAUGES: Final = (
     ("current_revision", "current", "The current revision of a node; 0 if none"),

@@ -29,7 +29,7 @@ QUEUE_BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 ROLLOUT_BUCKETS: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600)
 
 
-class OperatorMetrics:
+class OperatorMetrics(Collector):
     """All metrics of one operator process, in a registry of their own. Any thread may use them."""
 
     def __init__(self, version: str, *, clock: Callable[[], float] = time.time) -> None:
@@ -48,11 +48,9 @@ class OperatorMetrics:
         self.watch_ages: Callable[[], Mapping[tuple[str, str], float]] = dict
         # called at every scrape: time of the last observed renewal of the schedulers' Lease
         self.lease_seen: Callable[[], datetime | None] = lambda: None
-        # called at every scrape: expiry of the HTTPS port's certificate
-        self.certificate_expires: Callable[[], datetime | None] = lambda: None
-        # called at every scrape: expiry of the webhook's certificate
-        self.webhook_expires: Callable[[], datetime | None] = lambda: None
-        self.registry.register(_StateCollector(self._families))
+        # called at every scrape: expiry of each certificate of this process
+        self.certificates: dict[str, Callable[[], datetime | None]] = {}
+        self.registry.register(self)
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
 
@@ -157,7 +155,7 @@ class OperatorMetrics:
         encode, content_type = prometheus_client.exposition.choose_encoder(accept)
         return encode(self.registry), content_type
 
-    def _families(self) -> Iterator[prometheus_client.Metric]:
+    def collect(self) -> Iterator[prometheus_client.Metric]:
         """Yield the metrics that are read at every scrape."""
         yield gauge(
             f"{PREFIX}build_info",
@@ -167,11 +165,8 @@ class OperatorMetrics:
         )
         seen = self.lease_seen()
         age = None if seen is None else max(self._clock() - seen.timestamp(), 0.0)
-        expires = self.certificate_expires()
-        own = None if expires is None else expires.timestamp()
-        expires = self.webhook_expires()
-        webhook = None if expires is None else expires.timestamp()
-        yield from cluster_metrics.families(self.state, age, own, webhook)
+        certificates = {name: expires() for name, expires in tuple(self.certificates.items())}
+        yield from cluster_metrics.families(self.state, age, certificates)
         yield gauge(
             f"{PREFIX}watch_age_seconds",
             "Time since the last event or bookmark of a watch",
@@ -253,11 +248,3 @@ class QueueMetrics:
     def _unfinished(self) -> float:
         began = self._began  # a scrape is in another thread
         return 0.0 if began is None else self._clock() - began
-
-
-class _StateCollector(Collector):
-    def __init__(self, families: Callable[[], Iterator[prometheus_client.Metric]]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterator[prometheus_client.Metric]:
-        return self._families()

@@ -2,6 +2,10 @@
 
 Standby replicas serve, too. Kubelets probe without a token; metrics describe the cluster and
 therefore require one (`authorize`).
+
+The server has a thread of its own. `Pulse` is the sign of life of the event loop that renews the
+Lease: with every beat it stores the results of checks that only this loop may run, and a probe
+answers with the last results while the loop is busy.
 """
 
 from __future__ import annotations
@@ -12,10 +16,11 @@ import gzip
 import logging
 import ssl
 import threading
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import uvloop
@@ -34,7 +39,18 @@ REQUEST_SECONDS: Final = 10.0  # Prometheus gives up after 10 s by default
 KEEP_ALIVE_SECONDS: Final = 90.0  # longer than the usual scrape interval: one handshake is enough
 REFRESH_SECONDS: Final = 2.0
 GRACE: Final = 2.0
+
+BEAT_SECONDS: Final = 1.0
+
+SILENT_SECONDS: Final = 60.0
+"""Without a beat for this long, /healthz fails. The Lease is long lost, and no reconcile, garbage
+collection or busy node takes that long; the kubelet restarts the container a minute later (6
+failures, 10 s apart)."""
+
 _COMPRESSION: Final = 6  # the level of zlib
+
+Results: TypeAlias = Mapping[str, str | None]
+"""Check -> its problem; None: it passes."""
 
 Refresh: TypeAlias = Callable[[], Awaitable[bool]]
 """Updates the certificate and its context; whether open connections have outdated settings."""
@@ -179,6 +195,48 @@ class ServerThread:
         async with self._serving():
             self._started.set_result(None)
             await self._stopping.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    at: float  # seconds by the clock
+    alive: Results  # of /healthz
+    ready: Results  # of /readyz
+
+
+class Pulse:
+    """The last beat: `run` and `beat` belong to the loop; any thread may call `alive` and `ready`.
+
+    `also` is called with each beat.
+    """
+
+    def __init__(
+        self,
+        alive: Checks,
+        ready: Checks,
+        also: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._alive, self._ready, self._also, self._clock = alive, ready, also, clock
+        self.beat()
+
+    def beat(self) -> None:
+        self._last = Beat(self._clock(), dict(self._alive()), dict(self._ready()))
+        self._also()
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            self.beat()
+
+    def alive(self) -> Results:
+        last = self._last
+        age = self._clock() - last.at
+        problem = f"the event loop has been busy for {age:.0f} s"
+        return {**last.alive, "event-loop": problem if age > SILENT_SECONDS else None}
+
+    def ready(self) -> Results:
+        return self._last.ready
 
 
 def _client(request: HttpRequest) -> Client:

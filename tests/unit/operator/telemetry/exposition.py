@@ -33,7 +33,7 @@ def busy_operator() -> OperatorMetrics:
     )
     metrics.watch_ages = lambda: {("pods", "kube-system"): 1.0}
     metrics.lease_seen = lambda: datetime.fromtimestamp(999, UTC)
-    metrics.certificate_expires = lambda: datetime.fromtimestamp(3000, UTC)
+    metrics.certificates["operator"] = lambda: datetime.fromtimestamp(3000, UTC)
     metrics.first_pass()
     metrics.passed(0.1, success=True)
     metrics.requested(method="GET", host="api:6443", code="200", seconds=0.01)

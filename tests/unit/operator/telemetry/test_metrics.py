@@ -97,12 +97,12 @@ def test_holder_of_the_lease_is_shown_if_its_host_is_not_a_node(
 def test_certificates_of_schedulers_and_of_the_port(metrics: OperatorMetrics) -> None:
     name = "kube_scheduler_operator_certificate_expiry_timestamp_seconds"
     assert value(metrics, name, certificate="operator", node="") is None
-    metrics.certificate_expires = lambda: datetime.fromtimestamp(5000, UTC)
+    metrics.certificates["operator"] = lambda: datetime.fromtimestamp(5000, UTC)
     metrics.state = MetricsState(certificates={("client", "a"): 2000.0})
     assert value(metrics, name, certificate="operator", node="") == 5000
     assert value(metrics, name, certificate="client", node="a") == 2000
     assert value(metrics, name, certificate="webhook", node="") is None
-    metrics.webhook_expires = lambda: datetime.fromtimestamp(6000, UTC)
+    metrics.certificates["webhook"] = lambda: datetime.fromtimestamp(6000, UTC)
     assert value(metrics, name, certificate="webhook", node="") == 6000
 
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from kube_scheduler_operator.operator.engine import pulse
-from kube_scheduler_operator.operator.engine.pulse import SILENT_SECONDS, Pulse
+from kube_scheduler_operator.operator.telemetry import server
+from kube_scheduler_operator.operator.telemetry.server import SILENT_SECONDS, Pulse
 
 
 class Clock:
@@ -46,7 +46,7 @@ def test_checks_run_with_a_beat_only() -> None:
 
 
 async def test_the_loop_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.001)
+    monkeypatch.setattr(server, "BEAT_SECONDS", 0.001)
     beats, enough = 0, asyncio.Event()
 
     def beat() -> None:
