@@ -24,8 +24,8 @@ from kube_scheduler_operator.operator.engine.reconcile import reconcile
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.engine.watches import watches
 from kube_scheduler_operator.operator.engine.write_guard import WriteGuard
-from kube_scheduler_operator.operator.model.placements import PlacementAnswer, PlacementQuestion
-from kube_scheduler_operator.operator.model.plan import soonest
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion, soonest
+from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
 
 from ..imitation.apiserver import ApiServer, Change, Object
 from ..imitation.clock import Clock, Timer

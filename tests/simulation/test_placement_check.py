@@ -17,7 +17,8 @@ from kube_scheduler_operator.operator.controlplane.placement_gate import (
     REPEAT_SECONDS,
     RETRY_SECONDS,
 )
-from kube_scheduler_operator.operator.model.placements import PlacementAnswer, PlacementQuestion
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion
+from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
 
 from .invariants import revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, Behavior

@@ -21,7 +21,7 @@ from ...node.config_reader.report import ConfigReport
 from ...operator.controlplane.adoption.api_defaults import as_mirror_pod, is_scheduler
 from ...operator.controlplane.adoption.config_files import config_path, last_report
 from ...operator.model import operand_pods
-from ...operator.model.mirror_pods import foreign_by_node, of_manifest
+from ...operator.model.operand_pods import foreign_by_node, of_manifest
 from ...operator.model.snapshot import Snapshot
 from ..cluster.operands import list_operand_pods
 from ..cluster.operator_objects import read_snapshot

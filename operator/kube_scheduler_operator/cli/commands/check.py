@@ -199,7 +199,7 @@ async def _platform(
     chosen = PLATFORMS.get(args.platform)
     try:
         if chosen is not None:
-            return chosen, Observed((await detect(api)).found)
+            return chosen, Observed((await detect(api)).used)
         decision = await decide_platform(api, None)
     except KubeError as error:
         return chosen or KUBEADM, Observed(error=error_message(error))

@@ -20,9 +20,8 @@ from ...base.objects import mapping
 from ...base.times import ALWAYS, rfc3339, seconds_left, timestamp
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ...config.effective.settings.validate import GATE, OFF, PlacementSettings
-from ..model.placements import CheckIdentity, PlacementAnswer, PlacementQuestion, PlacementRules
-from ..model.plan import Event
-from ..model.snapshot import Snapshot
+from ..model.plan import Event, PlacementQuestion, PlacementRules
+from ..model.snapshot import CheckIdentity, PlacementAnswer, Snapshot
 from ..status.conditions import Condition, Status, condition_in
 from .placement_rules import rules_hash, rules_of, with_rules_of
 from .revision.content import RevisionContent

@@ -15,7 +15,7 @@ from ...base import names
 from ...base.templates import canonical_json
 from ...config.language.feature_gates import FLAG_PREFIX
 from ...simulate.configuration import PLACEMENT_FIELDS
-from ..model.placements import PlacementRules
+from ..model.plan import PlacementRules
 from .revision.content import RevisionContent
 
 _TLS: Final = "tlsConfig"

@@ -8,7 +8,7 @@ so that a platform never changes by itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from ...base.names import CLUSTER, PLATFORM_RECORD
@@ -38,16 +38,6 @@ _SOME_NODES: Final = "/api/v1/nodes?limit=20"
 """A page of nodes is enough: each has the marks of its distribution."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
-    found: Recognition  # the platform and the evidence for it
-    unanswered: tuple[str, ...] = ()  # errors of requests; the result is certain without any
-
-    @property
-    def platform(self) -> Platform:
-        return self.found.platform
-
-
 async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decision:
     """Decide the platform; a chosen one that owns static Pods needs no request.
 
@@ -62,7 +52,7 @@ async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decision:
     # Only an unanswered request can hide OpenShift, which has a namespace of its own.
     hidden = chosen is None and detected.unanswered
     remembered = await read_record(api, PLATFORMS.values() if hidden else platforms)
-    decision = decide(chosen, detected.found, remembered)
+    decision = decide(chosen, detected.used, remembered)
     return replace(decision, unanswered=detected.unanswered)
 
 
@@ -83,8 +73,8 @@ async def read_record(api: ApiClient, platforms: Iterable[Platform]) -> Remember
     return NOTHING_REMEMBERED
 
 
-async def detect(api: ApiClient) -> Detected:
-    """Detect the platform from the API server; raises what `decide_platform` raises."""
+async def detect(api: ApiClient) -> Decision:
+    """Decide by what the API server shows now; raises what `decide_platform` raises."""
     unanswered: list[str] = []
     infrastructure, nodes, version = False, list[NodeMarks](), ""
     try:
@@ -105,7 +95,7 @@ async def detect(api: ApiClient) -> Detected:
     recognition = recognize(infrastructure=infrastructure, nodes=nodes, server_version=version)
     if unanswered:
         recognition = replace(recognition, certain=False)
-    return Detected(recognition, tuple(unanswered))
+    return Decision(recognition, unanswered=tuple(unanswered))
 
 
 async def _version(api: ApiClient) -> str:

@@ -44,7 +44,8 @@ from ...simulate.read_cluster import read_cluster
 from ...simulate.run import RunOptions
 from ...simulate.simulated_extenders import simulated_extenders, version_of
 from ...simulate.world import World, situation
-from ..model.placements import PlacementAnswer, PlacementQuestion, PlacementRules
+from ..model.plan import PlacementQuestion, PlacementRules
+from ..model.snapshot import PlacementAnswer
 
 log = logging.getLogger(__name__)
 

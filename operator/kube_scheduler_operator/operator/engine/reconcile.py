@@ -19,13 +19,11 @@ from ..controlplane.operand_image import operand_image
 from ..controlplane.rollout.roll_out import roll_out
 from ..extenders.agents import ControlPlaneAgents
 from ..loadpolicy.reconcile import LoadPolicies, load_policies
-from ..model.bounded_snapshot import bounded_snapshot
 from ..model.plan import Plan, soonest
-from ..model.snapshot import Snapshot
+from ..model.snapshot import Snapshot, bounded_snapshot
 from ..secondary.reconcile import SecondarySchedulers
 from . import managed_steps, steps
-from .containment import Containment
-from .stages import Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
+from .stages import Containment, Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
 
 Reconcile = Callable[[Containment], Reconciled]
 

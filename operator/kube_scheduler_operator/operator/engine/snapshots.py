@@ -12,7 +12,7 @@ from ...base.settings import Settings
 from ...kube import resource as kinds
 from ...kube.resource import Resource
 from ...kube.store import Fields, Store, StoreView
-from ..model.mirror_pods import foreign_by_node, of_manifest
+from ..model.operand_pods import foreign_by_node, of_manifest
 from ..model.snapshot import Loads, Secondaries, Snapshot
 from .node_clocks import translated
 from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS, is_control_plane

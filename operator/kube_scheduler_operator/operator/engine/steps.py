@@ -88,8 +88,7 @@ from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
 from ..extenders.status import report_extenders
 from ..model.apply import apply
-from ..model.placements import PlacementQuestion
-from ..model.plan import Action, Event, Plan, Replace, soonest
+from ..model.plan import Action, Event, PlacementQuestion, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
 from ..profiles.status import report_profiles
 from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers

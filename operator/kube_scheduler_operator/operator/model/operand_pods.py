@@ -2,22 +2,28 @@
 
 Labels, annotations and names of Pods are hints. A revision number counts when a program on the node
 has read it from the disk: in the termination message of its guard or of an installer.
+
+Other clients can write labels and annotations of a mirror Pod, which then are not settings of the
+scheduler. `managedFields` shows which ones the kubelet wrote when it created the Pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from ...base import names
-from ...base.objects import Object, annotation, label
+from ...base.objects import Object, annotation, label, mapping
 from ...base.revision_number import revision_number
 from ...base.times import timestamp
+from ...kube.store import MIRROR_ANNOTATION
 from ...node.protocol.disk_report import DiskReport
 from .pod_status import condition, is_ready, message_of, named, reason_of, state, words
 from .pod_status import ended as last_end
+
+_METADATA: Final = ("annotations", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,59 @@ def _trouble(pod: str, operand: Mapping[str, Any]) -> str:
     if terminated and terminated.get("exitCode"):
         return f"{who} is terminated: {reason_of(terminated)}: {words(operand)}"
     return ""
+
+
+# --- the metadata of a manifest, without what other clients wrote on its mirror Pod --------------
+
+
+def of_manifest(pod: Object) -> Object:
+    """The Pod with the labels and annotations of its manifest, and without managedFields.
+
+    If managedFields are missing, all labels and annotations count as the manifest's.
+    """
+    metadata = mapping(pod.get("metadata"))
+    foreign = frozenset(foreign_metadata(pod))
+    kept = {
+        group: {key: value for key, value in pairs.items() if f"{group}.{key}" not in foreign}
+        for group in _METADATA
+        if isinstance(pairs := metadata.get(group), Mapping)
+    }
+    others = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**pod, "metadata": {**others, **kept}}
+
+
+def foreign_by_node(pods: Mapping[str, Object]) -> dict[str, tuple[str, ...]]:
+    """Node -> `foreign_metadata` of its mirror Pod, for those that have any."""
+    foreign = {node: tuple(foreign_metadata(pod)) for node, pod in pods.items()}
+    return {node: keys for node, keys in foreign.items() if keys}
+
+
+def foreign_metadata(pod: Object) -> Iterator[str]:
+    """The labels and annotations that other clients wrote: `labels.KEY`, `annotations.KEY`.
+
+    Without the operator's own on its Pods, even if another client changed their value.
+    """
+    metadata = mapping(pod.get("metadata"))
+    kubelets = _kubelets_fields(metadata.get("managedFields"))
+    if kubelets is None:
+        return
+    written = {group: mapping(kubelets.get(f"f:{group}")) for group in _METADATA}
+    ours = any(key.startswith(f"f:{names.PREFIX}/") for key in written["annotations"])
+    for group in _METADATA:
+        for key in sorted(map(str, mapping(metadata.get(group)))):
+            if f"f:{key}" in written[group]:
+                continue
+            if not (ours and (key == names.REVISION_LABEL or key.startswith(f"{names.PREFIX}/"))):
+                yield f"{group}.{key}"
+
+
+def _kubelets_fields(managed: Any) -> Mapping[str, Any] | None:
+    """The metadata that the creator of the mirror Pod wrote; None if unknown."""
+    for entry in managed if isinstance(managed, list | tuple) else ():
+        fields = mapping(mapping(mapping(entry).get("fieldsV1")).get("f:metadata"))
+        if f"f:{MIRROR_ANNOTATION}" in mapping(fields.get("f:annotations")):
+            return fields
+    return None
 
 
 # --- the disk of a node ------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...base.objects import Object
 from ...kube.api import EventType
 from ...kube.resource import ObjectRef, Resource
-from .placements import PlacementQuestion
-from .snapshot import PendingPod
+from .snapshot import CheckIdentity, PendingPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,29 @@ class Delete:
 
 
 Action = Create | Replace | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRules:
+    """What decides where a kube-scheduler places Pods."""
+
+    config: Mapping[str, Any]  # fields of KubeSchedulerConfiguration
+    flags: tuple[str, ...] = ()  # its `--feature-gates` flags
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementQuestion:
+    """A simulation of an edit, which the engine runs; a later snapshot has the answer."""
+
+    identity: CheckIdentity
+    before: PlacementRules  # the rules in use
+    after: PlacementRules  # the rules after the edit
+    image: str  # the image of kube-scheduler
+    command: tuple[str, ...]  # the command that runs it there
+    seconds: int  # limit from the request to the answer
+    extenders: tuple[Object, ...] = field(default=(), repr=False)  # their agents take part
+    load_policies: tuple[Object, ...] = field(default=(), repr=False)  # which agents may use
+    situation: str = ""  # that of the last result; if it has not changed, nothing is simulated
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,20 @@ Taken once per reconcile, so that all steps see the same state, and built by han
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
+from typing import Any, Final
 
-from ...base.objects import NamespacedName, Object
+from ...base.json_text import bounded
+from ...base.names import OVERRIDES
+from ...base.objects import NamespacedName, Object, mapping
 from ...base.platform import Platform
 from ...base.recognition import Decision
 from ...base.settings import Settings
+from ...base.spec_limits import check_specs
 from ...base.times import ALWAYS
 from ...kube.resource import ObjectRef, Resource
-from .placements import PlacementAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,26 @@ class FutileWrite:
     why: Futility
     fields: tuple[str, ...] = ()  # paths of the fields that do not last; empty for conflicts
     manager: str = ""  # the other client, from managedFields; "unknown" or empty if it is not known
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIdentity:
+    """Distinguishes one simulation of an edit from all others."""
+
+    configuration: str  # hash of the rules after the edit
+    running: str  # hash of the rules that are in use
+    started: str  # when it was requested, RFC 3339; another attempt has another time
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementAnswer:
+    identity: CheckIdentity
+    # whether a running Pod would have no place, or a waiting one loses the places it has
+    worse: bool = False
+    effect: str = ""  # the effect in sentences, joined by "; "; empty with an error
+    error: str = ""  # why there is no result; empty if there is one
+    situation: str = ""  # hash of the Pods, Nodes and other objects that the result is about
+    unchanged: bool = False  # whether it is that of the question: the last result still holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +188,58 @@ class Snapshot:
     @property
     def spec(self) -> Object:
         return ((self.kubescheduler or {}).get("spec")) or {}
+
+
+# --- objects within the limits of base/limits.py ------------------------------------------------
+
+_OBJECTS: Final = (
+    "scheduler",
+    "kubescheduler",
+    "cluster_operator",
+    "apiserver",
+    "feature_gate",
+    "infrastructure",
+)
+_KINDS: Final = ("scheduler_profiles", "scheduler_extenders", "operator_settings")
+"""Fields of Snapshot with one object, and with the objects of one kind."""
+
+# Results for the objects of the last snapshot, by identity: they rarely change, and a cache with a
+# fixed number of entries would keep earlier versions of large ones.
+_bounded: dict[int, tuple[Object, Object]] = {}
+
+
+def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
+    """`snapshot` without values that are nested too deep to be processed.
+
+    What remains of such a value is still too deep for `limit_problems`.
+    """
+    kept: dict[int, tuple[Object, Object]] = {}
+    specs: list[Any] = []
+
+    def keep(obj: Object | None) -> Object | None:
+        if obj is None:
+            return None
+        entry = _bounded.get(id(obj)) or (obj, bounded(obj))
+        kept[id(obj)] = entry
+        spec = mapping(entry[1].get("spec"))
+        specs.extend((spec, spec.get(OVERRIDES), mapping(entry[1].get("status")).get("accepted")))
+        return entry[1]
+
+    def keep_all(objects: Mapping[str, Object] | None) -> Mapping[str, Object] | None:
+        return None if objects is None else {n: keep(obj) or obj for n, obj in objects.items()}
+
+    schedulers = keep_all(snapshot.secondaries.schedulers) or {}
+    fields: dict[str, Any] = {
+        **{name: keep(getattr(snapshot, name)) for name in _OBJECTS},
+        **{name: keep_all(getattr(snapshot, name)) for name in _KINDS},
+    }
+    shallow = replace(
+        snapshot,
+        **fields,
+        secondaries=replace(snapshot.secondaries, schedulers=schedulers),
+        loads=replace(snapshot.loads, policies=keep_all(snapshot.loads.policies)),
+    )
+    _bounded.clear()
+    _bounded.update(kept)
+    check_specs(specs)
+    return shallow

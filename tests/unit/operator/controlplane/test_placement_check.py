@@ -23,7 +23,7 @@ from kube_scheduler_operator.operator.controlplane.placement_rules import rules_
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
-from kube_scheduler_operator.operator.model.placements import CheckIdentity, PlacementAnswer
+from kube_scheduler_operator.operator.model.snapshot import CheckIdentity, PlacementAnswer
 
 from ....builders import operator_settings, snapshot
 from ...cli.conftest import IMAGE, content, objects

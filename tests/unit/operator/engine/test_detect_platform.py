@@ -408,7 +408,7 @@ async def test_without_control_plane_nodes_others_have_the_marks(
     api: FakeApi, client: ApiClient
 ) -> None:
     node(api, "w", "v1.35.4-eks-113cf36")
-    found = (await detect(client)).found
+    found = (await detect(client)).used
     assert (found.platform, found.provider) == (MANAGED, "EKS")
 
 

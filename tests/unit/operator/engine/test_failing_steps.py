@@ -11,7 +11,7 @@ from kube_scheduler_operator.base.bounded_cache import Recent
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.controlplane import desired
 from kube_scheduler_operator.operator.engine import reconcile as module
-from kube_scheduler_operator.operator.engine.containment import FAILURES, Containment
+from kube_scheduler_operator.operator.engine.stages import FAILURES, Containment
 
 from ...fake_cluster import FakeCluster
 

@@ -25,12 +25,8 @@ from kube_scheduler_operator.operator.engine.placement_run import (
     answer_with,
     in_cluster,
 )
-from kube_scheduler_operator.operator.model.placements import (
-    CheckIdentity,
-    PlacementAnswer,
-    PlacementQuestion,
-    PlacementRules,
-)
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion, PlacementRules
+from kube_scheduler_operator.operator.model.snapshot import CheckIdentity, PlacementAnswer
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.edit_effect import EditEffect
 from kube_scheduler_operator.simulate.identity import make_identity

@@ -11,8 +11,8 @@ from kube_scheduler_operator.base import spec_limits
 from kube_scheduler_operator.base.json_text import exceeds_depth
 from kube_scheduler_operator.base.limits import DEPTH, OBJECT_DEPTH, SPEC_BYTES
 from kube_scheduler_operator.base.spec_limits import data_bytes, limit_problems
-from kube_scheduler_operator.operator.model import bounded_snapshot as snapshots
-from kube_scheduler_operator.operator.model.bounded_snapshot import bounded_snapshot
+from kube_scheduler_operator.operator.model import snapshot as snapshots
+from kube_scheduler_operator.operator.model.snapshot import bounded_snapshot
 
 from ....builders import kubescheduler, profile, snapshot
 from ....odd_json import nested

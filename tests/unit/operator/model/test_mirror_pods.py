@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.operator.model.mirror_pods import foreign_metadata, of_manifest
+from kube_scheduler_operator.operator.model.operand_pods import foreign_metadata, of_manifest
 
 MIRROR = "kubernetes.io/config.mirror"
 HASH = "kube-scheduler-operator.dev/content-hash"
