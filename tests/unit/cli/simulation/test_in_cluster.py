@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.simulation import where_to_run
+from kube_scheduler_operator.cli.simulation import run as simulating
 from kube_scheduler_operator.kube.resource import (
     DEPLOYMENTS,
     EVENTS,
@@ -158,7 +158,7 @@ async def world(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[World]:
     """Without a kube-scheduler on this machine; the Pod's answer is that nothing fits."""
-    for module in (process, where_to_run):
+    for module in (process, simulating):
         monkeypatch.setattr(module, "candidates", lambda _version: iter(()))
 
     async def answer(self: questions.Asked, binary: Path) -> bytes:
