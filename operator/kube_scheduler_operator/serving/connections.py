@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from ..base.klog import kv
-from .address_rate import AddressRate, source
-from .fairness import Use, makes_room
+from .sharing import AddressRate, Use, makes_room, source
 from .tcp_bytes import bytes_read
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class Listener:
 
     Beyond the limit, a connection is closed for each new one: the oldest in a TLS handshake, else
     the oldest idle one, else the oldest. The same happens when the process has no file descriptor
-    left for a connection. With `sharing`, see `fairness.makes_room`.
+    left for a connection. With `sharing`, see `sharing.makes_room`.
 
     Args:
         factory: creates the protocol of a connection.

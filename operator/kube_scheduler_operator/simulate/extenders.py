@@ -22,11 +22,10 @@ from ..base.limits import ANNOTATION
 from ..base.names import LOAD_ANNOTATION
 from ..base.times import timestamp
 from ..scheduling.extender.assembly import Assembly
-from ..scheduling.extender.config_reader import from_document
+from ..scheduling.extender.config import from_document
 from ..scheduling.extender.decisions import Decisions
-from ..scheduling.extender.prioritize_response import Fragments
 from ..scheduling.extender.verbs import FILTER, PRIORITIZE, VerbContext
-from ..scheduling.extender.wire import Binding
+from ..scheduling.extender.wire import Binding, Fragments
 from ..scheduling.policies.cluster import Cluster
 from ..serving.http_types import HttpResponse
 from .api_server import Verb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.serving.address_rate import REMEMBERED, AddressRate, source
+from kube_scheduler_operator.serving.sharing import REMEMBERED, AddressRate, source
 
 
 class Clock:

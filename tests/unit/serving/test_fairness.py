@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.serving.fairness import Standing, Use, makes_room
+from kube_scheduler_operator.serving.sharing import Standing, Use, makes_room
 
 USES = {use.name.lower(): use for use in Use}
 

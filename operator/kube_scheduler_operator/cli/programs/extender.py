@@ -42,8 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from ...base import klog
-    from ...scheduling.extender import config_reader, program
-    from ...scheduling.extender.config import ConfigError
+    from ...scheduling.extender import config, program
     from ...scheduling.extender.tls import TlsError
 
     klog.configure(json_format=args.logging_format == "json")
@@ -53,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
         return 2
     try:
         read = (
-            config_reader.of_policies(args.policy)
+            config.of_policies(args.policy)
             if args.config is None
-            else config_reader.read(args.config.read_text(encoding="utf-8"))
+            else config.read(args.config.read_text(encoding="utf-8"))
         )
         options = program.ExtenderOptions(
             read,
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             environ=os.environ,
         )
         return program.run(options)
-    except ConfigError as error:
+    except config.ConfigError as error:
         for problem in error.problems:
             print_remark(f"kube-scheduler-operator extender: {problem}")
         return 2

@@ -20,8 +20,8 @@ from ...base.objects import Object, mapping
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import NAMESPACES
-from ...serving.address_rate import AddressRate
 from ...serving.http_types import HttpResponse
+from ...serving.sharing import AddressRate
 from ..secondary.admission_review import (
     NewPod,
     NotAReviewError,

@@ -16,9 +16,9 @@ from typing import Final
 import httptools
 
 from ...base.json_text import count_values, separators
-from ...serving.address_rate import source
 from ...serving.connections import ServedConnection
 from ...serving.http_connection import CLOSE, head_of
+from ...serving.sharing import source
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
 from .fair_shares import AddressTurns, BodyShares, BodyTicket
 

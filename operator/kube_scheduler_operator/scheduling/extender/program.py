@@ -31,16 +31,14 @@ from ...serving.http_types import HEALTH_LIMITS, Limits
 from ..policies.cluster import Cluster
 from .assembly import Assembly, NodeLearner
 from .cluster_feed import ClusterFeed
-from .config import Config, ConfigError, Listen
-from .config_reader import override, read
+from .config import Config, ConfigError, Listen, override, read
 from .decisions import Decisions
 from .metrics import ExtenderMetrics, MetricSources
 from .pod_events import PodEventRecorder
-from .prioritize_response import Fragments
 from .routes import Routes, calls_of
 from .tls import ReloadingTlsContext
 from .verbs import VerbContext
-from .wire import Binding
+from .wire import Binding, Fragments
 
 log = logging.getLogger(__name__)
 

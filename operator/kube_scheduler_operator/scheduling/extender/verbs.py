@@ -22,8 +22,15 @@ from . import wire
 from .agent import PolicyAgent, PolicyFailedError
 from .cache_freshness import CacheFreshness
 from .decisions import Decisions
-from .prioritize_response import Fragments
-from .wire import Args, ArgsReader, Binding, WireError, preempted, read_preemption
+from .wire import (
+    Args,
+    ArgsReader,
+    Binding,
+    Fragments,
+    WireError,
+    preempted,
+    read_preemption,
+)
 
 log = logging.getLogger(__name__)
 

@@ -20,9 +20,10 @@ from typing import Any, Final
 import orjson
 
 from ...base.json_text import most_values
-from ..policies.arrays import Ints
+from ..policies.arrays import Ints, np
 from ..policies.cluster import Cluster
 from ..policies.pods import Pod, read_pod
+from ..policies.policy import BEST
 from .node_names import NamesError, NodeNames, RecentNodeNames, without
 
 _BEFORE_NAMES: Final = b',"Nodes":null,"NodeNames":['
@@ -351,3 +352,34 @@ def preempted(names: Sequence[str], victims: Sequence[Any]) -> bytes:
     """Return an ExtenderPreemptionResult with the remaining candidates."""
     left = dict(zip(names, victims, strict=True))
     return orjson.dumps({"NodeNameToMetaVictims": left})
+
+
+_WIDTH: Final = BEST + 1
+
+
+class Fragments:
+    """Assembles responses to prioritize from prebuilt fragments, those of every node of a cluster.
+
+    A response is a list of `{"Host":"NODE","Score":7}`. A node has only eleven such fragments,
+    which are encoded when the node is added. A response is then one table lookup and one join: 5 µs
+    for 230 nodes, an eighth of the time for encoding.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._table: Any = np.empty(64 * _WIDTH, dtype=object)
+        cluster.on_name(self._named)
+
+    def answer(self, indices: Ints, scores: Ints) -> bytes:
+        """Return the HostPriorityList of node indices and scores 0..BEST (each intp[n])."""
+        parts: list[bytes] = self._table[indices * _WIDTH + scores].tolist()
+        return b"[" + b",".join(parts) + b"]"
+
+    def _named(self, index: int, name: str) -> None:
+        begin = index * _WIDTH
+        if begin >= len(self._table):
+            table: Any = np.empty(max(2 * len(self._table), begin + _WIDTH), dtype=object)
+            table[: len(self._table)] = self._table
+            self._table = table
+        host = orjson.dumps(name)
+        for score in range(_WIDTH):
+            self._table[begin + score] = b'{"Host":%b,"Score":%d}' % (host, score)

@@ -11,7 +11,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.config.effective.extenders.agent import ManagedAgent, agent_file
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from kube_scheduler_operator.scheduling.extender.config_reader import from_document
+from kube_scheduler_operator.scheduling.extender.config import from_document
 
 from ....imitation.clock import BEGIN
 from .world import NAME, World, crashing, refusing

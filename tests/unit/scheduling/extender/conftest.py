@@ -15,8 +15,8 @@ from kube_scheduler_operator.scheduling.extender.agent import Member, PolicyAgen
 from kube_scheduler_operator.scheduling.extender.config import AgentSpec, PodSelector
 from kube_scheduler_operator.scheduling.extender.config import MemberSpec as MemberSpec
 from kube_scheduler_operator.scheduling.extender.decisions import Decisions
-from kube_scheduler_operator.scheduling.extender.prioritize_response import Fragments
 from kube_scheduler_operator.scheduling.extender.verbs import VerbContext
+from kube_scheduler_operator.scheduling.extender.wire import Fragments
 from kube_scheduler_operator.scheduling.policies.cluster import Cluster
 from kube_scheduler_operator.scheduling.policies.policy import Arguments, Policy, Rejections
 from kube_scheduler_operator.serving.http_server import HttpServer

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.scheduling.extender.assembly import Assembly
-from kube_scheduler_operator.scheduling.extender.config import AgentSpec, Config, MemberSpec
-from kube_scheduler_operator.scheduling.extender.config_reader import from_document
+from kube_scheduler_operator.scheduling.extender.config import (
+    AgentSpec,
+    Config,
+    MemberSpec,
+    from_document,
+)
 from kube_scheduler_operator.scheduling.extender.verbs import VerbContext
 from kube_scheduler_operator.scheduling.policies.cluster import Cluster
 from kube_scheduler_operator.scheduling.policies.policy import ArgumentsError

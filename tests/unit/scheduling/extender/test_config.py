@@ -18,8 +18,6 @@ from kube_scheduler_operator.scheduling.extender.config import (
     MemberSpec,
     PodSelector,
     Tls,
-)
-from kube_scheduler_operator.scheduling.extender.config_reader import (
     from_document,
     of_policies,
     override,
@@ -217,8 +215,8 @@ def test_an_invalid_port_is_an_error(port: str) -> None:
 def test_validation_loads_no_server_libraries() -> None:
     """The operator validates the files that it writes, and must stay small."""
     program = (
-        "import sys; from kube_scheduler_operator.scheduling.extender import config_reader;"
-        'config_reader.read(\'{"policies": [{"policy": "safe-overload"}]}\');'
+        "import sys; from kube_scheduler_operator.scheduling.extender import config;"
+        'config.read(\'{"policies": [{"policy": "safe-overload"}]}\');'
         "print([m for m in ('numpy', 'orjson', 'httptools', 'uvloop') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kube_scheduler_operator.kube.reflector import Reflector, ReflectorState
 from kube_scheduler_operator.kube.resource import NODES
-from kube_scheduler_operator.scheduling.extender import config_reader
+from kube_scheduler_operator.scheduling.extender import config
 from kube_scheduler_operator.scheduling.extender.metrics import (
     PREFIX,
     ExtenderMetrics,
@@ -90,7 +90,7 @@ def test_counters_appear_in_metrics(context: VerbContext, cluster: Cluster) -> N
 
 def test_the_documented_file_is_valid() -> None:
     (file,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    found = config_reader.read(file)
+    found = config.read(file)
     assert [agent.name for agent in found.agents] == ["careful", "default"]
     assert found.listen.tls is not None
     assert found.health is not None

@@ -82,7 +82,7 @@ def routes(request: pytest.FixtureRequest) -> tuple[Routes, list[str]]:
         for number in range(3):
             cluster.set_node(node(f"hollow-{number:05d}"))
     from kube_scheduler_operator.scheduling.extender.decisions import Decisions
-    from kube_scheduler_operator.scheduling.extender.prioritize_response import Fragments
+    from kube_scheduler_operator.scheduling.extender.wire import Fragments
 
     context = VerbContext(cluster, Fragments(cluster), Decisions(10, cluster.now))
     policy = StubPolicy(cluster, lambda n: np.arange(n), reasons={0: "hot"}, unresolvable=[0])

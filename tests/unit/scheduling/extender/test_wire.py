@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.scheduling.extender import wire
-from kube_scheduler_operator.scheduling.extender.prioritize_response import Fragments
 from kube_scheduler_operator.scheduling.extender.wire import (
     ArgsReader,
     Binding,
+    Fragments,
     WireError,
     preempted,
     read_preemption,
