@@ -14,19 +14,17 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from ..base.klog import kv
 from .sharing import AddressRate, Use, makes_room, source
 from .tcp_bytes import bytes_read
-
-if TYPE_CHECKING:
-    import ssl
 
 log = logging.getLogger(__name__)
 

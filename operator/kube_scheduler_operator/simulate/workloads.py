@@ -250,13 +250,12 @@ def admit(workload: SimulatedWorkload, world: World) -> list[str]:
     spec.setdefault("priority", 0)
     tolerations = list(spec.get("tolerations") or ())
     if workload.kind == DAEMON_SET:
-        tolerations += (
-            {"key": key, "operator": "Exists", "effect": effect}
-            for key, effect in _DAEMON_TOLERATIONS
-        )
+        added = list(_DAEMON_TOLERATIONS)
         if spec.get("hostNetwork"):
-            key = "node.kubernetes.io/network-unavailable"
-            tolerations.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
+            added.append(("node.kubernetes.io/network-unavailable", "NoSchedule"))
+        tolerations += (
+            {"key": key, "operator": "Exists", "effect": effect} for key, effect in added
+        )
     for key in _NOT_READY:
         if not any(_tolerates_no_execute(toleration, key) for toleration in tolerations):
             tolerations.append(

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from ...base.objects import Object
 from ...base.platform import Platform
-
-if TYPE_CHECKING:
-    from ...base.recognition import Recognition
-    from ...operator.controlplane.adoption.preview import AdoptionPreview
+from ...base.recognition import Recognition
+from ...operator.controlplane.adoption.preview import AdoptionPreview
 
 T_co = TypeVar("T_co", covariant=True)
 

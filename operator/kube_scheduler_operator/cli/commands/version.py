@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import __version__
-from ...config.language.versions import Version
+from ...config.language.versions import Version, version_skew
 from ...kube.resource import CLUSTER_OPERATORS, SECONDARY_SCHEDULERS
 from ..console.flags import add_cluster_flags, add_output_flag
 from ..console.output import format_table, print_document, text_of
@@ -138,8 +138,6 @@ def _client_problem(versions: Versions) -> str:
 
 def _scheduler_problems(version: str, schedulers: Sequence[Mapping[str, str]]) -> list[str]:
     """Return which schedulers do not fit the API server's version."""
-    from ...config.language.versions import version_skew
-
     try:
         api_server = Version.parse(version)
     except ValueError:
