@@ -6,7 +6,6 @@ no table here cannot be kept: a field of a newer Kubernetes is reported instead 
 
 from __future__ import annotations
 
-import math
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -284,21 +283,25 @@ def _probe(container: Mapping[str, Any], name: str, lost: list[NotKept]) -> dict
         )
         lost.append(NotKept(name, message))
         return {}
-    times = {
-        key: probe[key]
+    times = {key: value for key, value in probe.items() if key != "httpGet" and value is not None}
+    if wrong := sorted(key for key, value in times.items() if type(value) is not int):
+        lost.append(NotKept(f"{name}.{wrong[0]}", "is not a whole number; correct the manifest"))
+        return {}
+    kept = {
+        key: times[key]
         for key, usual in _PROBE_TIMES[name].items()
-        if isinstance(probe.get(key), int) and probe[key] != usual
+        if times.get(key, usual) != usual
     }
     if name == "startupProbe":
-        seconds = int(probe.get("failureThreshold") or 3) * int(probe.get("periodSeconds") or 10)
+        seconds = (times.get("failureThreshold") or 3) * (times.get("periodSeconds") or 10)
         if seconds != _STARTUP_SECONDS:
             # The operator's period is one second, so that a start is noticed at once.
-            times["failureThreshold"] = math.ceil(seconds)
-    if int(probe.get("initialDelaySeconds") or 0) not in _INITIAL_DELAYS:
-        times["initialDelaySeconds"] = probe["initialDelaySeconds"]
-    if probe.get("terminationGracePeriodSeconds"):
-        times["terminationGracePeriodSeconds"] = probe["terminationGracePeriodSeconds"]
-    return times
+            kept["failureThreshold"] = seconds
+    if times.get("initialDelaySeconds", 0) not in _INITIAL_DELAYS:
+        kept["initialDelaySeconds"] = times["initialDelaySeconds"]
+    if times.get("terminationGracePeriodSeconds"):
+        kept["terminationGracePeriodSeconds"] = times["terminationGracePeriodSeconds"]
+    return kept
 
 
 def _volumes(

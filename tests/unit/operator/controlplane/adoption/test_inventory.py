@@ -142,6 +142,17 @@ NOT_KEPT = [
         changed(container={"readinessProbe": {"httpGet": {"path": "/x", "scheme": "HTTPS"}}}),
         "readinessProbe",
     ),
+    *(
+        (
+            changed(container={"startupProbe": {
+                "httpGet": {"path": "/readyz", "scheme": "HTTPS"}, key: value,
+            }}),
+            f"startupProbe.{key}",
+        )
+        for key, value in (
+            ("failureThreshold", {"a": 1}), ("periodSeconds", "x"), ("initialDelaySeconds", True),
+        )
+    ),
     (changed(container={"env": [{"name": "API_TOKEN", "value": "x"}]}), "env.API_TOKEN"),
     (
         changed(container={"env": [{"name": "P", "value": "http://a:b@proxy"}]}),
