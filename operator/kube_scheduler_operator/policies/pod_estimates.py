@@ -1,5 +1,5 @@
 """Estimates of the load that a Pod adds."""
 
-from ..scheduling.policies.in_flight import SCALING, PodEstimator
+from ..scheduling.policies.pod_estimates import SCALING, PodEstimator
 
 __all__ = ["SCALING", "PodEstimator"]

@@ -1,4 +1,4 @@
-"""What recently bound Pods add to the load of nodes: expected load, and Crane's hot values.
+"""The expected load of Pods that measurements do not include yet.
 
 A measurement is a mean over some minutes and some minutes old. It does not include Pods that were
 bound later, and includes those bound shortly before only in part. Without a correction, all Pods of
@@ -7,15 +7,10 @@ one measuring period are placed on the node that was idle when it was measured.
 
 from __future__ import annotations
 
-import heapq
-from bisect import bisect_right, insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...base.quantities import CPU, MEMORY
-from ..load.policy import HotValue, hot_value
 from .arrays import Column, Matrix
-from .cluster import Cluster
 from .pods import Pod
 
 _TRUSTED_SECONDS: Final = 4 * 3600.0
@@ -109,102 +104,3 @@ class InFlight:
 def _exact(share: float, amounts: Sequence[float]) -> bool:
     """Report whether the summands are integers, whose sum does not depend on their order."""
     return share == 1.0 and not any(amount % 1.0 for amount in amounts)
-
-
-# --- estimates of a Pod's load ------------------------------------------------------------------
-
-
-SCALING: Final[Mapping[str, float]] = {CPU: 85.0, MEMORY: 70.0}
-"""Percent: koordinator's estimatedScalingFactors."""
-
-UNDECLARED: Final[Mapping[str, float]] = {CPU: 250.0, MEMORY: 200.0 * 2**20}
-"""For a Pod without requests and limits: millicores, bytes; koordinator's constants
-DefaultMilliCPURequest and DefaultMemoryRequest."""
-
-
-class PodEstimator:
-    """Estimates the load of Pods from their requests and limits, as koordinator's default does.
-
-    That is the greater of request and limit times a factor, at most the limit; a fixed amount for a
-    Pod without either. `factors` are in percent by resource, SCALING for absent ones.
-    """
-
-    def __init__(self, factors: Mapping[str, float]) -> None:
-        self._factors = {name: factors.get(name, SCALING[name]) / 100.0 for name in SCALING}
-
-    def of(self, pod: Pod) -> tuple[float, float]:
-        """Return the Pod's estimated load: (millicores, bytes of memory)."""
-        return self._amount(pod, CPU), self._amount(pod, MEMORY)
-
-    def _amount(self, pod: Pod, resource: str) -> float:
-        request, limit = pod.requests.get(resource, 0.0), pod.limits.get(resource, 0.0)
-        if not (request or limit):
-            return UNDECLARED[resource]
-        estimate = float(round(max(request, limit) * self._factors[resource]))
-        return min(estimate, limit) if limit else estimate
-
-
-# --- hot values ---------------------------------------------------------------------------------
-
-
-class HotValues:
-    """Σ floor(pods bound within `seconds` / `count`) over the rules, for each node.
-
-    A Pod counts from its binding, even after its deletion: its start is what makes a node hot.
-    `changed` is called with a node's index when its value has changed with time.
-    """
-
-    def __init__(
-        self, cluster: Cluster, rules: Sequence[HotValue], changed: Callable[[int], None]
-    ) -> None:
-        self._cluster, self._rules, self._changed = cluster, tuple(rules), changed
-        self._longest = max((rule.seconds for rule in rules), default=0.0)
-        self._bound: dict[int, list[float]] = {}
-        self._seen: dict[str, tuple[int, float]] = {}
-        self._due: list[tuple[float, int, str]] = []
-        self.column = Column(0.0)  # the value of each node; 0 without recent Pods
-
-    def pod(self, index: int, pod: Pod, added: bool) -> bool:
-        """Process an added or removed Pod; returns whether the node's value has changed."""
-        now = self._cluster.now()
-        if not added or not self._rules or pod.bound <= now - self._longest:
-            return False
-        where = (index, pod.bound)
-        if self._seen.get(pod.key) == where:
-            return False  # the Pod was resized
-        self._seen[pod.key] = where
-        insort(self._bound.setdefault(index, []), pod.bound)
-        for rule in self._rules:
-            heapq.heappush(self._due, (pod.bound + rule.seconds, index, pod.key))
-        return self._renew(index, now)
-
-    def expire(self) -> None:
-        """Remove Pods that are no longer recent; without cost if there is nothing to remove."""
-        due, now = self._due, self._cluster.now()
-        if not due or due[0][0] > now:
-            return
-        touched: dict[int, None] = {}
-        while due and due[0][0] <= now:
-            _, index, key = heapq.heappop(due)
-            touched[index] = None
-            seen = self._seen.get(key)
-            if seen is not None and seen[1] <= now - self._longest:
-                del self._seen[key]
-        for index in touched:
-            if self._renew(index, now):
-                self._changed(index)
-
-    def forget(self, index: int) -> None:
-        """Reset an index that is assigned to another node."""
-        self._bound.pop(index, None)
-        self.column[index] = 0.0
-
-    def _renew(self, index: int, now: float) -> bool:
-        bound = self._bound.get(index, [])
-        del bound[: bisect_right(bound, now - self._longest)]
-        value = float(hot_value(self._rules, bound, now))
-        if not bound:
-            self._bound.pop(index, None)
-        changed = value != self.column[index]
-        self.column[index] = value
-        return changed

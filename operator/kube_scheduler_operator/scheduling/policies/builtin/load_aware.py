@@ -25,9 +25,11 @@ from ...load.policy import CRANE_ZONE, READABLE, Predicate, Rules, time_zone
 from ...load.policy_files import read_rules
 from ...load.policy_follower import PolicyFollower
 from ..arrays import Bools, Floats, Ints, clip, np
-from ..in_flight import SCALING, HotValues, InFlight, PodEstimator
+from ..hot_values import HotValues
+from ..in_flight import InFlight
 from ..node_loads import CRANE, CRANE_PLUS, OWN, VALID, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown, ten, ten_one
+from ..pod_estimates import SCALING, PodEstimator
 from ..pods import Pod
 from ..policy import argument
 

@@ -1,6 +1,6 @@
 """usage-thresholds: rejects nodes above a threshold, and prefers nodes with more free resources.
 
-koordinator's LoadAwareScheduling, pkg/scheduler/plugins/loadaware; estimates: in_flight.py.
+koordinator's LoadAwareScheduling, pkg/scheduler/plugins/loadaware; estimates: pod_estimates.py.
 The annotation `scheduling.koordinator.sh/usage-thresholds` of a node overrides the arguments.
 """
 
@@ -15,9 +15,10 @@ from ....base.limits import ANNOTATION
 from ....base.quantities import CPU, MEMORY
 from ..arrays import Bools, Floats, Ints, Matrix, np
 from ..cluster import Node
-from ..in_flight import SCALING, InFlight, PodEstimator
+from ..in_flight import InFlight
 from ..node_loads import FORMATS, OWN, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown, ten
+from ..pod_estimates import SCALING, PodEstimator
 from ..pods import Pod
 from ..policy import argument
 
