@@ -18,8 +18,8 @@ from ..plugins.in_tree_plugins import on_record
 from ..plugins.target_scheduler import Target
 from ..schema import API_VERSION, ARGS, CONFIGURATION, KIND, TIMINGS
 from .extenders import validate_extenders
+from .known_plugins import UNKNOWN_PLUGIN
 from .profiles import (
-    UNKNOWN_PLUGIN,
     ValidatedProfile,
     ignores_resources,
     validate_percentage,

@@ -17,7 +17,8 @@ from ..plugins.in_tree_plugins import NEWEST, OLDEST, newer_than_recorded
 from ..plugins.target_scheduler import Target
 from ..schema import CONFIGURATION
 from ..versions import Version
-from .profiles import UNKNOWN_PLUGIN, WRONG_POINT, validate_profile
+from .known_plugins import UNKNOWN_PLUGIN, WRONG_POINT
+from .profiles import validate_profile
 
 UNKNOWN_VERSION: Final = "UnknownVersion"
 

@@ -4,8 +4,8 @@ Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config and 
 example. A KubeSchedulerConfiguration is a text, or a part of the document with its own `kind`;
 Volcano's configuration is a text. A text may be encoded, as files of cloud-init and Ignition are.
 
-Sources: cloud-init 25, module write_files (`encoding`); Ignition's specification 3.5 (`source`, a
-URL of RFC 2397, and `compression`).
+Sources: Kubernetes 1.35, core/v1 (ConfigMap, Secret); cloud-init 25, module write_files
+(`encoding`); Ignition's specification 3.5 (`source`, a URL of RFC 2397, and `compression`).
 """
 
 from __future__ import annotations
@@ -117,7 +117,6 @@ def _walk(
 
 # --- ConfigMaps and Secrets ----------------------------------------------------------------------
 # Of a Secret only the files that are kube-scheduler's are read; no other content is ever quoted.
-# Source: Kubernetes 1.35, core/v1.
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"  # noqa: S105  # a kind
