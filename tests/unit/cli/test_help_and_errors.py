@@ -30,6 +30,21 @@ def test_help_loads_nothing_that_is_heavy() -> None:
     assert "must-gather" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["adopt", "check", "completion", "pending", "simulate", "why"])
+def test_flags_are_known_without_what_the_command_needs(name: str) -> None:
+    program = (
+        "import sys\nfrom kube_scheduler_operator.__main__ import kubectl_plugin\n"
+        f"try:\n    kubectl_plugin(['{name}', '--help'])\nexcept SystemExit:\n    pass\n"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    heavy = ("config.effective", "config.migrate", "simulate.run", "simulate.world")
+    prefixes = tuple(f"kube_scheduler_operator.{part}" for part in heavy)
+    assert [module for module in done.stderr.split() if module.startswith(prefixes)] == []
+
+
 @pytest.mark.parametrize("name", [command.name for command in PLUGIN_COMMANDS])
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ...base.objects import Object
 from ...base.platform import Platform
 from ...base.recognition import Recognition
-from ...operator.controlplane.adoption.preview import AdoptionPreview
+
+if TYPE_CHECKING:
+    # A type only; its module loads the composition, and `check --help` would wait for it.
+    from ...operator.controlplane.adoption.preview import AdoptionPreview
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -12,17 +12,7 @@ from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...base.recognition import Recognition
 from ...kube.errors import CredentialsError, KubeError, Unauthorized
 from ...kube.server_clock import ServerClock
-from ..adoption.cluster_facts import common_facts, facts_after, facts_before
-from ..checks import installation, operation, surroundings
-from ..checks.check import (
-    Check,
-    CheckResult,
-    CheckState,
-    ClusterFacts,
-    Observed,
-    exit_code,
-    run_check,
-)
+from ..checks.check import CheckResult, CheckState, ClusterFacts, Observed, exit_code
 from ..cluster.connection import run_with_api
 from ..console.errors import UsageError, error_message, prints_errors
 from ..console.flags import add_cluster_flags, add_output_flag, add_repeatable
@@ -36,47 +26,6 @@ _SECONDS: Final = 30.0
 
 _NOT_RUN: Final = 2
 """The exit code if the checks could not be run."""
-
-_COMMON: Final = (
-    Check("api-server", surroundings.api_server),
-    Check("platform", surroundings.platform),
-)
-_MACHINES: Final = (
-    Check("nodes", surroundings.nodes),
-    Check("clocks", surroundings.clocks),
-    Check("connection-certificates", surroundings.connection_certificates),
-)
-
-BEFORE: Final = (
-    *_COMMON,
-    Check("your-rights", installation.your_rights),
-    Check("crds", installation.crds),
-    Check("namespace", installation.namespace),
-    Check("admission", installation.admission),
-    Check("webhooks", installation.webhooks),
-    Check("other-programs", installation.other_programs),
-    Check("static-pods", installation.static_pods),
-    Check("ports", installation.ports),
-    *_MACHINES,
-    Check("images", installation.image_pull),
-)
-"""`check --pre`, in the order of the table."""
-
-AFTER: Final = (
-    *_COMMON,
-    Check("operator", operation.operator),
-    Check("operator-rights", operation.account_rights),
-    Check("crds", installation.installed_crds),
-    Check("conditions", operation.conditions),
-    Check("revisions", operation.revisions),
-    Check("schedulers", operation.operands),
-    Check("objects", operation.objects),
-    Check("images", operation.images),
-    Check("webhooks", installation.webhooks),
-    Check("certificates", surroundings.certificates),
-    *_MACHINES,
-)
-"""`check`, in the order of the table."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -161,20 +110,18 @@ async def _results(
 ) -> tuple[CheckResult, ...]:
     from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
+    from ..adoption.cluster_facts import common_facts, facts_after, facts_before
+    from ..checks.table import AFTER, BEFORE, run_checks
 
     platform, recognition = await _platform(api, args)
     ahead = time.time() - clock.seconds()
     known = ClusterFacts(clock.now(), platform, ahead, recognition, version)
     facts = await common_facts(api, known)
     if not args.pre:
-        results = _run(AFTER, await facts_after(api, facts))
+        results = run_checks(AFTER, await facts_after(api, facts))
         return (*results, *(await _self_test(api, platform, args) if args.schedule else ()))
     async with Client(api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN) as dry:
-        return _run(BEFORE, await facts_before(api, dry, facts, args.filename))
-
-
-def _run(checks: Sequence[Check], facts: ClusterFacts) -> tuple[CheckResult, ...]:
-    return tuple(result for check in checks for result in run_check(check, facts))
+        return run_checks(BEFORE, await facts_before(api, dry, facts, args.filename))
 
 
 async def _self_test(

@@ -9,7 +9,6 @@ line, a tab and its description, and in the last line `:` and the sum of the dir
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,8 @@ from ...base.foreign_text import one_line
 from ...base.platform import PLATFORMS
 from ...kube.errors import KubeError
 from ...kube.resource import NAMESPACES, NODES, PODS, SECONDARY_SCHEDULERS, Resource
-from ..cluster.operator_objects import list_by_name
 from ..console.errors import CommandError
 from ..console.parser import CommandParser
-from ..console.pod_reference import KIND_WORDS, workload_kind
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
@@ -217,6 +214,8 @@ def _contexts(kubeconfig: str | None) -> list[str]:
 
 def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[str]:
     """Return names from the cluster; none if it does not answer in time."""
+    import asyncio
+
     from ...base.backoff import NO_RETRIES
     from ...kube.client import ApiClient, Patience
     from ...operator.engine.detect_platform import decide_platform
@@ -257,6 +256,8 @@ def _named(resource: Resource) -> Source:
     async def names(
         api: ApiClient, _platform: Platform, _namespace: str, _current: str
     ) -> list[str]:
+        from ..cluster.operator_objects import list_by_name
+
         return list(await list_by_name(api, resource) or {})
 
     return names
@@ -264,6 +265,8 @@ def _named(resource: Resource) -> Source:
 
 async def _pods(api: ApiClient, _platform: Platform, namespace: str, current: str) -> list[str]:
     """List Pods and kinds of workloads; after `KIND/`, workloads of that kind."""
+    from ..console.pod_reference import KIND_WORDS, workload_kind
+
     word, slash, _ = current.rpartition("/")
     kind = workload_kind(word) or PODS
     names = [obj["metadata"]["name"] for obj in (await api.list(kind, namespace)).items]

@@ -29,7 +29,7 @@ from kube_scheduler_operator.cli.checks.check import (
 )
 from kube_scheduler_operator.cli.checks.condition_hints import BY_REASON, BY_TYPE, advice
 from kube_scheduler_operator.cli.checks.operation import _OBJECTS
-from kube_scheduler_operator.cli.commands.check import AFTER, BEFORE
+from kube_scheduler_operator.cli.checks.table import AFTER, BEFORE
 from kube_scheduler_operator.operator.controlplane.adoption.preview import preview
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
