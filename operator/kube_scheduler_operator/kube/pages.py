@@ -68,7 +68,11 @@ class Client(Protocol):
     async def take(
         self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
     ) -> T:
-        """GET what `take` reads of the response; it is called again for each attempt."""
+        """GET what `take` reads of the response; it is called again for each attempt.
+
+        Raises:
+            TooLarge, TooLargeError: the response exceeds its limit (ApiClient, kopf).
+        """
 
 
 def selected(label_selector: str | None, field_selector: str | None) -> dict[str, str]:

@@ -36,8 +36,7 @@ front of labels and annotations."""
 _METADATA_BYTES: Final = 64 * 1024
 """Metadata of a list: a version and a token."""
 
-_SKIPPED_AT_ONCE: Final = 64 * 1024
-_LONGEST_VARINT: Final = 10  # bytes
+_AT_ONCE: Final = 64 * 1024
 
 _LIST_META: Final = Message(protobuf.text(2, "resourceVersion"), protobuf.text(3, "continue"))
 _OBJECT_META, _NAME, _NAMESPACE, _UID = 0x0A, 0x0A, 0x1A, 0x2A
@@ -93,27 +92,32 @@ class ListReader:
 
     async def _header(self) -> tuple[int, int]:
         """Return the tag of a field and the bytes of its content."""
-        tag = await self._number()
+        data = await self._read(2)  # each of the two numbers has at least one byte
+        while True:
+            try:
+                tag, at = protobuf.varint(data, 0)
+                size, _ = protobuf.varint(data, at)
+                break
+            except IndexError:
+                data += await self._read(1)
         if tag & 7 != 2:  # of a list and its envelope, all fields have a length
             raise UnreadableError(f"unknown field {tag >> 3} of a list")
-        return tag, await self._number()
-
-    async def _number(self) -> int:
-        data = await self._read(1)
-        while data[-1] > 0x7F and len(data) < _LONGEST_VARINT:
-            data += await self._read(1)
-        return protobuf.varint(data, 0)[0]
+        return tag, size
 
     async def _skip(self, size: int) -> None:
         while size:
-            size -= len(await self._read(min(size, _SKIPPED_AT_ONCE)))
+            size -= len(await self._read(min(size, _AT_ONCE)))
 
     async def _read(self, size: int) -> bytes:
         self.size += size
+        parts: list[bytes] = []
         try:
-            return await self._content.readexactly(size)
+            while size:  # a larger part would let the connection buffer twice as much
+                parts.append(await self._content.readexactly(min(size, _AT_ONCE)))
+                size -= len(parts[-1])
         except asyncio.IncompleteReadError as error:
             raise UnreadableError("the list is incomplete") from error
+        return b"".join(parts)
 
 
 def decode(message: Message, data: bytes) -> Object:

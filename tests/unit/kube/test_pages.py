@@ -207,6 +207,7 @@ class Content:
         self._data = bytearray()
 
     async def readexactly(self, n: int) -> bytes:
+        assert n <= 64 * 1024, "aiohttp then lets the connection buffer twice as much"
         while len(self._data) < n:
             if not (piece := next(self._pieces, b"")):
                 raise asyncio.IncompleteReadError(bytes(self._data), n)
