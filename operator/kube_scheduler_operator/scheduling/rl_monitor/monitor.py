@@ -55,8 +55,9 @@ async def run(options: RlMonitorOptions) -> int:
         user_agent=f"{names.PROGRAM}/{__version__} rl-monitor",
     ) as client:
         learning = asyncio.create_task(_learn(client, options))
-        await stop.wait()
-        await cancel(learning)
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait((learning, stopping), return_when=asyncio.FIRST_COMPLETED)
+        await cancel(stopping, learning)
     return 0
 
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, NotFound
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, CredentialsError, NotFound
 from kube_scheduler_operator.scheduling.policies.learned_values import (
     CONFIG_MAP,
     LearnedValues,
@@ -12,8 +13,10 @@ from kube_scheduler_operator.scheduling.policies.learned_values import (
 )
 from kube_scheduler_operator.scheduling.rl_monitor.monitor import (
     Monitor,
+    RlMonitorOptions,
     StateStore,
     rated_events,
+    run,
     write,
 )
 
@@ -160,3 +163,9 @@ async def test_changed_values_are_saved_and_loaded() -> None:
     await write(monitor, memory)
     assert api.writes == 2
     assert (await memory.load()).by_type() == {"web": {"a": 0.81}}
+
+
+async def test_without_credentials_it_ends_with_the_error() -> None:
+    async with asyncio.timeout(10):
+        with pytest.raises(CredentialsError):
+            await run(RlMonitorOptions(None, "namespace", "/absent/kubeconfig"))
