@@ -20,7 +20,7 @@ from aiohttp import web
 from ..base.json_text import parse_json
 from ..base.limits import DOCUMENT
 from ..base.times import rfc3339
-from ..kube.resource import Resource, namespaced
+from ..kube.resource import EVENTS_V1, Resource
 from .controllers import Controllers
 from .kinds import CLAIMS, KINDS, PODS, VOLUMES, Object
 from .store import WorldStore, event_line, merged
@@ -35,7 +35,6 @@ _LARGEST_BODY: Final = 64 * 2**20
 _BY_PATH: Final = {
     (resource.group, resource.version, resource.plural): resource for resource in KINDS
 }
-_EVENTS: Final = namespaced("events.k8s.io/v1", "Event")
 _UNUSED_KINDS: Final = {
     "podgroups": "PodGroup",
     "workloads": "Workload",
@@ -319,7 +318,7 @@ def _discovery(parts: list[str]) -> Object | None:
             return _resources("/".join(parts[1:]))
         case ["api", _] | ["apis"] | ["apis", _]:
             groups = sorted({(kind.group, kind.version) for kind in KINDS if kind.group})
-            listed = [_group(*group) for group in (*groups, (_EVENTS.group, _EVENTS.version))]
+            listed = [_group(*group) for group in (*groups, (EVENTS_V1.group, EVENTS_V1.version))]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
     return None
 
@@ -332,8 +331,8 @@ def _group(name: str, version: str) -> Object:
 def _resources(group_version: str) -> Object:
     verbs = ["get", "list", "watch", "update", "patch"]
     kinds = [(kind, verbs) for kind in KINDS if kind.api_version == group_version]
-    if group_version == _EVENTS.api_version:
-        kinds = [(_EVENTS, ["create"])]
+    if group_version == EVENTS_V1.api_version:
+        kinds = [(EVENTS_V1, ["create"])]
     resources = [
         {"name": kind.plural, "kind": kind.kind, "namespaced": kind.namespaced, "verbs": allowed}
         for kind, allowed in kinds

@@ -160,7 +160,7 @@ async def acceptances(
         name = profile["schedulerName"]
         own = [at for at, pod in enumerate(pods) if pod["spec"]["schedulerName"] == name]
         waiting = [at for at in own if not pods[at]["spec"].get("nodeName")]
-        running = [[at] for at in own if at not in set(waiting)]
+        running = [[at] for at in own if pods[at]["spec"].get("nodeName")]
         if own:
             async with Run(world, _probing(options, profile, gates)) as run:
                 for together in (waiting, *running):

@@ -243,18 +243,18 @@ class LocalProgram:
         async with contextlib.AsyncExitStack() as resources:
             prefix = "kube-scheduler-simulation-"
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
-            process = resources.enter_context(self._process(folder, config, url, flags))
-            resources.callback(process.kill)
-            log = asyncio.StreamReader(limit=_CHUNK)
-            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(log), process.stderr
-            )
-            resources.callback(transport.close)
+            process = self._process(folder, config, url, flags)
 
             async def end() -> None:
                 process.kill()  # it has nothing to save
                 await asyncio.to_thread(process.wait, _STOP_SECONDS * 5)
 
+            resources.push_async_callback(end)
+            log = asyncio.StreamReader(limit=_CHUNK)
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(log), process.stderr
+            )
+            resources.callback(transport.close)
             return Started(log, end, resources.pop_all())
 
     def _process(

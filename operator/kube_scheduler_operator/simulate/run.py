@@ -233,6 +233,8 @@ class Run:
             waiting = {key for key in waiting if not self.decisions[key].decided}
             self._check(len(waiting))
             if not waiting:
+                if sentinel is not None:
+                    self.decisions.pop(sentinel.pod, None)  # nobody waits for it
                 return
             if sentinel is None and time.monotonic() - self._changed > _IDLE:
                 sentinel = self._feed_sentinel(next(iter(sorted(self._served))))
