@@ -6,7 +6,7 @@ Taken once per reconcile, so that all steps see the same state, and built by han
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -206,6 +206,7 @@ _KINDS: Final = ("scheduler_profiles", "scheduler_extenders", "operator_settings
 # Results for the objects of the last snapshot, by identity: they rarely change, and a cache with a
 # fixed number of entries would keep earlier versions of large ones.
 _bounded: dict[int, tuple[Object, Object]] = {}
+_within: list[tuple[int, ...]] = []  # the identities of the last objects, if none was cut
 
 
 def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
@@ -213,6 +214,9 @@ def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
 
     What remains of such a value is still too deep for `limit_problems`.
     """
+    identities = tuple(map(id, _objects(snapshot)))
+    if [identities] == _within:
+        return snapshot  # the usual case
     kept: dict[int, tuple[Object, Object]] = {}
     specs: list[Any] = []
 
@@ -242,4 +246,14 @@ def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
     _bounded.clear()
     _bounded.update(kept)
     check_specs(specs)
+    _within[:] = [identities] if all(obj is same for obj, same in kept.values()) else []
     return shallow
+
+
+def _objects(snapshot: Snapshot) -> Iterator[Object]:
+    """The objects with fields that have no schema."""
+    yield from (obj for name in _OBJECTS if (obj := getattr(snapshot, name)) is not None)
+    for name in _KINDS:
+        yield from (getattr(snapshot, name) or {}).values()
+    yield from snapshot.secondaries.schedulers.values()
+    yield from (snapshot.loads.policies or {}).values()

@@ -31,7 +31,7 @@ from ....odd_objects import unlimited
 from ....seeds import SEED, number
 from ...fake_cluster import FakeCluster
 
-NUMBER = number("KSO_ODD_OBJECTS", 30, soak=5_000)
+NUMBER = number("KSO_ODD_OBJECTS", 60, soak=5_000)
 TARGET = KUBEADM.target_namespace
 
 

@@ -64,6 +64,7 @@ def test_a_spec_beyond_a_limit_has_a_problem(
 def test_a_snapshot_within_the_limits_stays_the_same() -> None:
     given = snapshot(kubescheduler=kubescheduler(), scheduler_profiles={"a": profile("a")})
     assert bounded_snapshot(given) == given
+    assert bounded_snapshot(given) is given, "known from the last time"
 
 
 def test_an_object_that_is_too_deep_is_cut_and_still_too_deep() -> None:
