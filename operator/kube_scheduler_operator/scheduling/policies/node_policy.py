@@ -58,7 +58,7 @@ class NodePolicy(Policy):
             )
         self.start()
         # Also to names: a node without other data has a row in the tables.
-        on_pod = self._pod if self.pods else None
+        on_pod = self._pod if self.pods or self.in_flight is not None else None
         self.listen(on_name=self._named, on_node=self._node, on_pod=on_pod)
 
     # --- overridden by subclasses ---------------------------------------------------------------
