@@ -1,6 +1,6 @@
-"""Rules for the Pods of SecondarySchedulers, as in confinement.py and permitted.py.
+"""Rules for the Pods of SecondarySchedulers, as in config/effective/secondary/confinement.py.
 
-Both are in config/effective/secondary/.
+Those for flags are in config/language/warnings/unsafe_flags.py.
 
 Images are left to the operator, whose settings allow them.
 """

@@ -1,7 +1,8 @@
 """Caches whose memory is bounded, although users write their keys.
 
-For texts, a limit on the number of entries is not enough: the labels or resources of one Pod have
-up to a megabyte, and every change of the Pod adds an entry.
+For texts of Pods, a limit on the number of entries is not enough: the labels or resources of one
+Pod have up to a megabyte, and every change of the Pod adds an entry. Results for objects of the
+operator are bounded by their number alone: `limit_problems` bounds each object.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ class Reflector:
 
     async def _follow(self, response: aiohttp.ClientResponse) -> None:
         content = response.content
-        changes = self._changes_in_json(Lines())
+        changes = self._changes_in_json()
         if self._fields is not None and response.content_type == protobuf.MEDIA_TYPE:
             changes = protobuf.ChangeDecoder(self._fields).feed
         while True:
@@ -324,8 +324,9 @@ class Reflector:
                     if not transport.is_closing():
                         transport.resume_reading()
 
-    def _changes_in_json(self, lines: Lines) -> Callable[[bytes], Iterator[Any]]:
+    def _changes_in_json(self) -> Callable[[bytes], Iterator[Any]]:
         """Return a decoder of one event per line; of an object that is too large, its deletion."""
+        lines = Lines()
         return lambda data: (self._notices.event(line, self._loads) for line in lines.feed(data))
 
     def _change(self, change: Any) -> None:

@@ -46,7 +46,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A response other than JSON with status 200."""
+    """A complete response; an app may return plain bytes instead (`Answer`)."""
 
     status: int
     body: bytes

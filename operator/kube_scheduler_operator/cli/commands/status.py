@@ -11,7 +11,6 @@ from typing import Any, Final, TypeAlias
 from ...base import names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
-from ...config.effective.settings.validate import OFF, placement_settings
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden
@@ -273,6 +272,9 @@ def _profile(obj: Object) -> dict[str, Any]:
 
 
 def _settings(obj: Object) -> dict[str, Any]:
+    # Loaded here, because few clusters have these settings.
+    from ...config.effective.settings.validate import OFF, placement_settings
+
     pods = mapping(mapping(obj.get("spec")).get("pods"))
     mode = placement_settings(obj.get("spec")).mode
     accepted = condition_in(mapping(obj.get("status")), names.ACCEPTED)

@@ -168,14 +168,12 @@ def _with_flags(
     Raises:
         UsageError: a flag is invalid, or the baseline cannot be read or written.
     """
-    from ...config.lint.reports.report_settings import with_settings
+    from ...config.lint.reports.report_settings import baseline_of, with_settings
 
     if args.write_baseline and not args.baseline:
         raise UsageError("--write-baseline needs --baseline FILE, the file to write")
     settings = _settings(args)
     if args.write_baseline:
-        from ...config.lint.reports.report_settings import baseline_of
-
         report, _ = with_settings(report, files, settings)
         text = baseline_of(report.findings)
         with named(f"--baseline: {args.baseline}"):
@@ -191,15 +189,13 @@ def _with_flags(
 
 
 def _settings(args: argparse.Namespace) -> ReportSettings:
-    from ...config.lint.reports.report_settings import ReportSettings, Severities
+    from ...config.lint.reports.report_settings import ReportSettings, Severities, read_baseline
 
     with named("--severity"):
         severities = Severities.parse(args.severity, strict=args.strict)
     ignored = tuple(_ignored(text) for text in args.ignore)
     if not args.baseline or args.write_baseline:
         return ReportSettings(severities, ignored)
-    from ...config.lint.reports.report_settings import read_baseline
-
     try:
         baseline = read_baseline(Path(args.baseline).read_text(encoding="utf-8"))
     except FileNotFoundError:

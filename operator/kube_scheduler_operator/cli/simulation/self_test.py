@@ -24,13 +24,10 @@ from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
 from ...operator.status.conditions import condition_in
-from ...simulate.why import explain
 from ..checks.check import CheckResult, CheckState
 from ..cluster.operator_objects import find_object, list_by_name
 from ..console.errors import CommandError, error_message
 from ..console.input_files import embedded_document
-from .flags import add_simulation_flags
-from .run import from_cluster
 
 CHECK: Final = "self-test"
 LINK: Final = f"troubleshooting.md#{CHECK}"
@@ -159,6 +156,11 @@ async def _not_bound(
 
 async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object) -> str:
     """Return what would help, as `why` finds it out with a kube-scheduler on this machine."""
+    # Loaded here, because completion uses this module.
+    from ...simulate.why import explain
+    from .flags import add_simulation_flags
+    from .run import from_cluster
+
     parser = argparse.ArgumentParser()
     add_simulation_flags(parser)
     try:

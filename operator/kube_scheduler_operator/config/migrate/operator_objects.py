@@ -21,7 +21,7 @@ from ...kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
-from ..language.schema import DEFAULT_SCHEDULER
+from ..language.schema import DEFAULT_SCHEDULER, TIMINGS
 from ..language.warnings.configuration import scheduler_names
 from .changes import Change, ConversionLog
 from .old_schema import duration
@@ -29,7 +29,6 @@ from .old_schema import duration
 DEFAULT_NAME: Final = "my-scheduler"
 """Name of a SecondaryScheduler for a configuration of default-scheduler."""
 
-_ELECTION: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
 _SECOND_FIELDS: Final = (
     "parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
     "enableProfiling", "enableContentionProfiling", "delayCacheUntilActive",
@@ -120,7 +119,7 @@ def secondary_objects(
     if extenders.kept:
         settings["extenders"] = list(extenders.kept)
     election = config.get("leaderElection") or {}
-    timings = {key: election[key] for key in _ELECTION if key in election}
+    timings = {key: election[key] for key in TIMINGS if key in election}
     if timings:
         settings["leaderElection"] = timings
     if election.keys() - timings.keys():

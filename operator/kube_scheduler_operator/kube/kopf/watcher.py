@@ -137,7 +137,7 @@ class Watcher:
             if time.monotonic() - started >= self.tuning.stable:
                 delay = 0.0
                 if self._life != life:
-                    continue  # a delay of 0 could loop while members of etcd disagree
+                    continue  # at once; not after a short run: members of etcd may disagree
             delay = self.tuning.restart.after(delay)
             await _pause(stop, delay)
 

@@ -671,7 +671,8 @@ async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
     if task.done():
         task.result()
         return True
-    await cancel(task)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
     return False
 
 

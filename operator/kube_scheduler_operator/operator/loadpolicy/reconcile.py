@@ -22,7 +22,7 @@ from ..model.apply import apply, keep
 from ..model.plan import Action, Create, Delete, Event, soonest
 from ..model.snapshot import Snapshot
 from ..model.workloads import digest, keep_workload
-from ..status.conditions import Condition, condition_in
+from ..status.conditions import Condition, is_true
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
 from .created_objects import cleanup_job, config_map, state_config_map, workloads
 from .load_state import read_report, read_written
@@ -184,7 +184,7 @@ def _clean_up(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
         return ObjectPlan(
             (Create(JOBS, cleanup_job(snapshot, written), (_cleanup_event(message),)),)
         )
-    if _has_condition(job, "Complete"):
+    if is_true(job, "Complete"):
         event = _cleanup_event("All load annotations were removed from all nodes")
         return ObjectPlan((Delete(CONFIG_MAPS, state, (event,)), Delete(JOBS, job)))
     return _waiting(snapshot, job)
@@ -196,7 +196,7 @@ def _waiting(snapshot: Snapshot, job: Object) -> ObjectPlan:
     created = timestamp(job["metadata"].get("creationTimestamp"))
     age = (snapshot.now - created).total_seconds() if created is not None else JOB_TIMEOUT
     left = JOB_TIMEOUT - age
-    if _has_condition(job, "Failed"):
+    if is_true(job, "Failed"):
         text = f"{trouble} failed; see the logs of its pods"
         # Retry after a delay: the cause may persist.
         again = () if left > 0 else (Delete(JOBS, job),)
@@ -206,10 +206,6 @@ def _waiting(snapshot: Snapshot, job: Object) -> ObjectPlan:
     return ObjectPlan(
         degraded=f"{trouble} has not finished after {JOB_TIMEOUT:.0f} s; see its pods"
     )
-
-
-def _has_condition(job: Object, type_: str) -> bool:
-    return bool(condition_in(job.get("status") or {}, type_).get("status") == "True")
 
 
 def _cleanup_event(message: str) -> Event:

@@ -85,7 +85,5 @@ def _with_restart(desired: Mapping[str, Any], current: Object) -> Mapping[str, A
     if restarted_at is None:
         return desired
     spec = desired["spec"]
-    metadata = spec["template"]["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), _RESTART: restarted_at}
-    restarted = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
+    restarted = annotated(spec["template"], {_RESTART: restarted_at})
     return {**desired, "spec": {**spec, "template": restarted}}

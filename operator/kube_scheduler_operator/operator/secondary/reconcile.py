@@ -41,7 +41,7 @@ from ..model import operand_pods
 from ..model.apply import deletions, keep
 from ..model.plan import Action, soonest
 from ..model.snapshot import Snapshot
-from ..status.conditions import Condition, condition_in
+from ..status.conditions import Condition, is_true
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
 from .assignment import Claim, claim_of, overlap_findings
 from .content import (
@@ -158,12 +158,10 @@ def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecond
         attribute_profiles(made.profiles, refusal, refusal.config if refusal else {}),
         attribute_extenders(made.extenders, refusal),
         _agent_health(snapshot, desired),
-        frozenset(serving) if claim is not None and not _is_available(obj) else frozenset(),
+        frozenset(serving)
+        if claim is not None and not is_true(obj, names.AVAILABLE)
+        else frozenset(),
     )
-
-
-def _is_available(obj: Object) -> bool:
-    return bool(condition_in(obj.get("status") or {}, names.AVAILABLE).get("status") == "True")
 
 
 def _agent_health(snapshot: Snapshot, desired: DesiredScheduler) -> dict[str, AgentHealth]:

@@ -85,6 +85,11 @@ def condition_in(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
     return next((raw for raw in conditions if raw["type"] == type_), {})
 
 
+def is_true(obj: Mapping[str, Any], type_: str) -> bool:
+    """Whether the status of an object has this condition with status True."""
+    return bool(condition_in(obj.get("status") or {}, type_).get("status") == "True")
+
+
 def problem_condition(type_: str, problems: Iterable[tuple[str, str]]) -> Condition:
     """True with the reason of the first problem and all messages; False without problems.
 

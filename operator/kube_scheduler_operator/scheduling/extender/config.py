@@ -238,8 +238,7 @@ class _File:
             for number, member in enumerate(agent.policies):
                 if member.names_entry and member.name not in served:
                     for problem in _policy_problems(member.name, {}):
-                        at = ("agents", index, "policies", number, *problem.path)
-                        yield replace(problem, path=at)
+                        yield problem.below(("agents", index, "policies", number))
 
     def _names(self) -> Iterator[tuple[Path, str]]:
         for index, policy in enumerate(self.policies):

@@ -24,11 +24,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ....base.findings import WARNING, Path, Problem, did_you_mean, listing
+from ....base.decoding import INVALID_TYPE, UNKNOWN_FIELD
+from ....base.findings import NOT_ALLOWED, WARNING, Path, Problem, did_you_mean, listing
 from ....base.objects import entries, mapping
 from ....base.source.reader import Document
 from ....base.source.tree import SourceNode
 from ...effective.profiles.aks_support import NAME
+from ...language.flags import UNKNOWN_ARGUMENT, VOID_ARGUMENT
 from .document_fields import (
     at,
     label_of,
@@ -69,7 +71,7 @@ def read_aks(document: Document) -> Contents:
         problems.append(problem)
     if not isinstance(raw, str):
         message = "must be a text with a KubeSchedulerConfiguration"
-        problems.append(Problem("InvalidType", path, message, "begin it with `rawConfig: |`"))
+        problems.append(Problem(INVALID_TYPE, path, message, "begin it with `rawConfig: |`"))
         return Contents(problems=tuple(problems))
     content = Text(path, raw, label_of(value), required=True, place="aks")
     return Contents(texts=(content,), problems=tuple(problems))
@@ -102,7 +104,7 @@ def _talos_scheduler(document: Document, path: Path, label: str) -> Contents:
         if flag.name in _SET_BY_TALOS:
             message = f"Talos sets --{flag.name} itself and does not accept it here"
             more = ", and write the configuration to config" if flag.name == "config" else ""
-            problems.append(Problem("NotAllowed", flag.path, message, f"remove it{more}"))
+            problems.append(Problem(NOT_ALLOWED, flag.path, message, f"remove it{more}"))
     command = CommandLine(
         label=label,
         arguments=tuple(flag for flag in arguments if flag.name not in _SET_BY_TALOS),
@@ -156,7 +158,7 @@ def read_kops(document: Document) -> Contents:
         return Contents()
     election = mapping(spec.get("leaderElection"))
     problem = Problem(
-        "UnknownArgument",
+        UNKNOWN_ARGUMENT,
         (*path, "usePolicyConfigMap"),
         "kops sets --policy-configmap for it, a flag that kube-scheduler 1.23 removed: "
         "kube-scheduler does not start",
@@ -296,13 +298,13 @@ def _shoot_problems(spec: Mapping[str, Any], path: Path) -> Iterator[Problem]:
                 "gates of kube-scheduler"
             )
             fix = "run the profile in a SecondaryScheduler"
-            yield Problem("UnknownField", (*path, key), message, fix)
+            yield Problem(UNKNOWN_FIELD, (*path, key), message, fix)
     if spec.get("kubeMaxPDVols") not in (None, ""):
         message = (
             "kube-scheduler does not read kubeMaxPDVols, and Gardener forbids it from Kubernetes "
             "1.35 on"
         )
-        yield Problem("VoidArgument", (*path, "kubeMaxPDVols"), message, "remove it", WARNING)
+        yield Problem(VOID_ARGUMENT, (*path, "kubeMaxPDVols"), message, "remove it", WARNING)
 
 
 # --- kwok: componentsPatches of a KwokctlConfiguration -------------------------------------------

@@ -98,7 +98,7 @@ class SchedulerContainer:
     @property
     def program(self) -> str:
         """The first word of the command line, or the program of its image."""
-        named = self.words[0][0].rpartition("/")[2] if self.words else ""
+        named = self.words[0][0].rpartition("/")[2]
         volcanos = not _PROGRAM.search(named) and is_volcano_image(self.image)
         return VC_SCHEDULER if named == VC_SCHEDULER or volcanos else KUBE_SCHEDULER
 

@@ -205,9 +205,13 @@ def _recovered(snapshot: Snapshot) -> Adopted:
     the fields of the configuration, as it has the flags. Otherwise the next revision would start
     the schedulers without these settings.
     """
-    if not any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values()):
+    pods = [operand_pods.read(pod) for pod in snapshot.operand_pods.values()]
+    ours = [pod for pod in pods if pod.ours]
+    if not ours:
         return NOTHING
-    return Adopted(_recovered_settings(snapshot), _recovered_config(snapshot))
+    newest = max(ours, key=lambda pod: (pod.revision, pod.node))
+    settings = _recovered_settings(snapshot, snapshot.operand_pods[newest.node])
+    return Adopted(settings, _recovered_config(snapshot))
 
 
 def read_record(revision: Revision) -> Adopted:
@@ -291,18 +295,12 @@ def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[t
 # --- what schedulers of the operator show -------------------------------------------------------
 
 
-def _recovered_settings(snapshot: Snapshot) -> PodSettings:
-    """The settings of the newest scheduler of the operator, without the operator's own.
+def _recovered_settings(snapshot: Snapshot, pod: Object) -> PodSettings:
+    """The settings of a scheduler of the operator, without the operator's own.
 
     Settings that OperatorSettings replaces are omitted: their adopted values are unknown.
     """
-    pods = [operand_pods.read(pod) for pod in snapshot.operand_pods.values()]
-    ours = [pod for pod in pods if pod.ours]
-    if not ours:
-        return NO_SETTINGS
-    newest = max(ours, key=lambda pod: (pod.revision, pod.node))
-    theirs = _without_own(snapshot.operand_pods[newest.node])
-    settings = take_inventory(theirs, snapshot.platform).settings
+    settings = take_inventory(_without_own(pod), snapshot.platform).settings
     return _without_requested(settings, snapshot)
 
 

@@ -180,15 +180,15 @@ def record_outcome(
     """Record the outcome in `revision-status-N`; empty if it is recorded already."""
     if revision.outcome == outcome and revision.message == message:
         return ()
-    metadata = dict(revision.status["metadata"])
-    annotations = dict(metadata.get("annotations") or {})
-    annotations[names.OUTCOME_ANNOTATION] = outcome
-    annotations[names.OUTCOME_TIME_ANNOTATION] = time
-    annotations.pop(names.OUTCOME_MESSAGE_ANNOTATION, None)
-    if message:
-        annotations[names.OUTCOME_MESSAGE_ANNOTATION] = message
-    metadata["annotations"] = annotations
-    return (Replace(CONFIG_MAPS, {**revision.status, "metadata": metadata}, events=events),)
+    notes = {
+        names.OUTCOME_ANNOTATION: outcome,
+        names.OUTCOME_TIME_ANNOTATION: time,
+        names.OUTCOME_MESSAGE_ANNOTATION: message,
+    }
+    recorded = annotated(revision.status, notes)
+    if not message:
+        del recorded["metadata"]["annotations"][names.OUTCOME_MESSAGE_ANNOTATION]
+    return (Replace(CONFIG_MAPS, recorded, events=events),)
 
 
 def mark_ready(revision: Revision) -> tuple[Action, ...]:

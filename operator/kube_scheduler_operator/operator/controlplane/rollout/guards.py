@@ -57,12 +57,12 @@ def _obsolete(snapshot: Snapshot) -> tuple[Action, ...]:
 
 def _pods(step: RolloutStep) -> list[Action]:
     snapshot, observation = step.snapshot, step.observation
-    statuses = {status.node: status for status in step.node_statuses}
+    statuses, moving = {status.node: status for status in step.node_statuses}, step.moving
     actions: list[Action] = []
     for name, node in sorted(snapshot.nodes.items()):
         pod = observation.operands.get(name)
         is_cordoned = bool((node.get("spec") or {}).get("unschedulable"))
-        if not step.is_ready(name) or name in step.moving or is_cordoned:
+        if not step.is_ready(name) or name in moving or is_cordoned:
             continue
         status = statuses.get(name)
         if pod is None or not pod.probe or not (pod.ours or (status and status.current)):

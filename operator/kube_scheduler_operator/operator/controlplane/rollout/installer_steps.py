@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ....base import names
-from ....base.json_text import parse_json
 from ....kube.resource import PODS
 from ...model.apply import annotated
 from ...model.plan import Create, Delete, Event, Replace
@@ -77,9 +76,8 @@ def start(
         missing = ", ".join(revision.missing)
         return step.with_waiting(node, f"ConfigMaps of revision {number} are missing: {missing}")
     try:
-        pod = parse_json((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
-        scheduler = InstalledScheduler.of(pod, revision.hash)
-    except (ValueError, KeyError, IndexError, TypeError):
+        scheduler = InstalledScheduler.of(revision.content.pod, revision.hash)
+    except (KeyError, IndexError, TypeError):
         edited = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
         return step.with_waiting(node, edited)
     rollout = snapshot.settings.rollout

@@ -69,7 +69,12 @@ def requested_image(snapshot: Snapshot, disks: Disks, own: str) -> str:
 def with_images(
     disks: Disks, statuses: Sequence[NodeStatus], history: Sequence[Revision]
 ) -> ImagedDisks:
-    images = {revision.number: revision.content.image for revision in history}
+    current = {status.current for status in statuses}
+    images = {
+        revision.number: revision.content.image
+        for revision in history
+        if revision.number in current
+    }
     return {
         status.node: (disk, images.get(status.current, ""))
         for status in statuses
