@@ -41,7 +41,7 @@ from kube_scheduler_operator.operator.diagnostics import (
 from kube_scheduler_operator.operator.model import operand_pods
 from kube_scheduler_operator.operator.model.pod_status import crashing, waiting, words
 from kube_scheduler_operator.operator.status.conditions import Condition, merge_conditions
-from kube_scheduler_operator.operator.telemetry.cluster_metrics import MetricsState, NodeState
+from kube_scheduler_operator.operator.telemetry.cluster_metrics import ClusterState
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 from kube_scheduler_operator.serving.health import check_result
 from kube_scheduler_operator.simulate.process import KubeSchedulerProcess, SimulationError
@@ -286,10 +286,12 @@ def test_a_line_of_a_program_on_a_node_is_one_line(
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text;version=1.0.0"])
 def test_labels_of_metrics(accept: str) -> None:
     metrics = OperatorMetrics("1")
-    metrics.state = MetricsState(
-        nodes=(NodeState(HOSTILE),),
-        conditions={HOSTILE: (HOSTILE, True)},
-        assigned={HOSTILE: True},
+    metrics.state = ClusterState(
+        {
+            "node_current_revision": {(HOSTILE,): 0},
+            "condition": {(HOSTILE, HOSTILE): True},
+            "assigned": {(HOSTILE,): True},
+        }
     )
     body, _ = metrics.render(accept)
     expect_harmless(body.decode())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from ...base import names, x509
@@ -25,10 +24,8 @@ from ..status.scheduler_lease import lease_allowance
 from ..telemetry.cluster_metrics import (
     CLIENT_CERTIFICATE,
     SERVING_CERTIFICATE,
-    LeaseState,
-    MetricsState,
-    NodeState,
-    SchedulerSpec,
+    ClusterState,
+    Samples,
 )
 from ..telemetry.metrics import OperatorMetrics
 
@@ -68,128 +65,124 @@ class SnapshotMetrics:
 
 def _state(
     snapshot: Snapshot, entries: Sequence[NodeStatus], history: Sequence[Revision]
-) -> MetricsState:
-    scheduler = None
+) -> ClusterState:
+    lease = (snapshot.operand_lease or {}).get("spec") or {}
+    # kube-scheduler's identity in its Lease is HOSTNAME_UUID.
+    host, _, identity = str(lease.get("holderIdentity") or "").rpartition("_")
+    holder = host or identity
+    nodes = {entry.node for entry in entries} | ({holder} - {""})
+    samples: dict[str, Samples] = {
+        "active_scheduler": {(node,): node == holder for node in nodes},
+        "assigned": {
+            (name,): bool(in_effect(obj))
+            for name, obj in snapshot.secondaries.schedulers.items()
+            if assigned_pods(obj) is not None
+        },
+    }
     if snapshot.scheduler is not None:
         spec = snapshot.scheduler.get("spec") or {}
-        scheduler = SchedulerSpec(
-            masters_schedulable=bool(spec.get("mastersSchedulable")),
-            has_policy=bool((spec.get("policy") or {}).get("name")),
-            has_default_node_selector=bool(spec.get("defaultNodeSelector")),
-        )
-    lease = _lease_state(snapshot)
-    if snapshot.kubescheduler is None:
-        return MetricsState(scheduler, lease=lease, assigned=_assigned(snapshot))
+        samples |= {
+            "cluster_master_schedulable": {(): bool(spec.get("mastersSchedulable"))},
+            "cluster_legacy_scheduler_policy": {(): bool((spec.get("policy") or {}).get("name"))},
+            "cluster_default_node_selector": {(): bool(spec.get("defaultNodeSelector"))},
+        }
+    if snapshot.kubescheduler is not None:
+        samples |= _control_plane(snapshot, entries, history) | _rollout(snapshot, history)
+    return ClusterState(samples, lease_allowance(lease))
+
+
+def _control_plane(
+    snapshot: Snapshot, entries: Sequence[NodeStatus], history: Sequence[Revision]
+) -> dict[str, Samples]:
     observation = observe(snapshot)
     pods, disks = observation.operands, observation.disks
-    conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
     # Upgrades by kubeadm do not count as drift.
     upgraded = {node for node, disk in disks.items() if disk.work}
     imaged = upgrades.with_images(disks, entries, history)
     upgraded |= upgrades.requests(snapshot, imaged).keys()
-    skew = {version.node: version.skew for version in versions(snapshot, pods, disks)}
-    return MetricsState(
-        scheduler,
-        latest_available_revision=int(snapshot.status.get("latestAvailableRevision") or 0),
-        nodes=tuple(
-            replace(
-                _node(snapshot, entry, pods.get(entry.node), disks.get(entry.node), upgraded),
-                skew=skew.get(entry.node),
-            )
-            for entry in entries
-        ),
-        lease=lease,
-        conditions={
-            type_: (str(c.get("reason", "")), c.get("status") == "True")
-            for type_, c in conditions.items()
-        },
-        quarantined=_quarantined(conditions),
-        futile_writes=Counter(
-            (write.ref.resource.plural, write.why.value) for write in snapshot.futile_writes
-        ),
-        last_outcomes=_last_outcomes(history),
-        rollout_started=_rollout_started(conditions, history),
-        certificates=_certificates(snapshot, pods),
-        assigned=_assigned(snapshot),
-    )
-
-
-def _assigned(snapshot: Snapshot) -> dict[str, bool]:
+    nodes = {entry.node: pods.get(entry.node) for entry in entries}
     return {
-        name: bool(in_effect(obj))
-        for name, obj in snapshot.secondaries.schedulers.items()
-        if assigned_pods(obj) is not None
+        "node_current_revision": {(entry.node,): entry.current for entry in entries},
+        "node_target_revision": {(entry.node,): entry.target for entry in entries},
+        "node_running_revision": {(n,): pod.revision if pod else 0 for n, pod in nodes.items()},
+        "node_scheduler_ready": {(n,): bool(pod and pod.ready) for n, pod in nodes.items()},
+        "node_drifted": {
+            (entry.node,): entry.node not in upgraded
+            and _drifts(snapshot, entry, pods.get(entry.node), disks.get(entry.node))
+            for entry in entries
+        },
+        "node_version_skew": {
+            (version.node,): version.skew
+            for version in versions(snapshot, pods, disks)
+            if version.node in nodes and version.skew is not None
+        },
+        "certificate_expiry_timestamp_seconds": _certificates(snapshot, pods),
     }
 
 
-def _node(
-    snapshot: Snapshot,
-    entry: NodeStatus,
-    pod: OperandPod | None,
-    disk: NodeDisk | None,
-    upgraded: Container[str],
-) -> NodeState:
+def _drifts(
+    snapshot: Snapshot, entry: NodeStatus, pod: OperandPod | None, disk: NodeDisk | None
+) -> bool:
     node = snapshot.nodes.get(entry.node)
     reachable = node is not None and readiness(node)[0]
     # A node still drifts while its revision is being restored.
     settled = bool(entry.current) and entry.target in (0, entry.current)
-    return NodeState(
-        entry.node,
-        current=entry.current,
-        target=entry.target,
-        running=pod.revision if pod is not None else 0,
-        ready=pod is not None and pod.ready,
-        drifted=reachable
+    return (
+        reachable
         and settled
-        and entry.node not in upgraded
-        and (pod is None or has_drifted(entry, pod, disk) or bool(hand_edits(entry, disk))),
+        and (pod is None or has_drifted(entry, pod, disk) or bool(hand_edits(entry, disk)))
     )
 
 
-def _lease_state(snapshot: Snapshot) -> LeaseState:
-    """Name the active scheduler; kube-scheduler's identity in its Lease is HOSTNAME_UUID."""
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
-    holder = str(spec.get("holderIdentity") or "").rpartition("_")
-    return LeaseState(holder[0] or holder[2], lease_allowance(spec))
-
-
-def _quarantined(conditions: Mapping[str, Object]) -> dict[str, bool]:
-    """Read the last conditions: undoing an edit ends a quarantine without a new revision."""
+def _rollout(snapshot: Snapshot, history: Sequence[Revision]) -> dict[str, Samples]:
+    conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
     failing = conditions.get(names.NODE_INSTALLER_DEGRADED, {})
     refused = conditions.get(names.PREFLIGHT_DEGRADED, {})
     return {
-        names.OUTCOME_REFUSED: refused.get("status") == "True",
-        names.OUTCOME_FAILED: failing.get("status") == "True"
-        and failing.get("reason") == REVISION_FAILED,
+        "latest_available_revision": {(): int(snapshot.status.get("latestAvailableRevision") or 0)},
+        "rollout_started_timestamp_seconds": _rollout_started(conditions, history),
+        "last_outcome_timestamp_seconds": _last_outcomes(history),
+        "futile_writes": Counter(
+            (write.ref.resource.plural, write.why.value) for write in snapshot.futile_writes
+        ),
+        # by the last conditions: undoing an edit ends a quarantine without a new revision
+        "quarantined": {
+            (names.OUTCOME_REFUSED,): refused.get("status") == "True",
+            (names.OUTCOME_FAILED,): failing.get("status") == "True"
+            and failing.get("reason") == REVISION_FAILED,
+        },
+        "condition": {
+            (type_, str(c.get("reason", ""))): c.get("status") == "True"
+            for type_, c in conditions.items()
+        },
     }
 
 
-def _last_outcomes(history: Sequence[Revision]) -> dict[str, float]:
-    outcomes: dict[str, float] = {}
+def _last_outcomes(history: Sequence[Revision]) -> Samples:
+    outcomes: dict[tuple[str, ...], float] = {}
     for revision in history:
         ended = timestamp(annotation(revision.status, names.OUTCOME_TIME_ANNOTATION))
         if revision.outcome and ended:
-            outcomes[revision.outcome] = max(ended.timestamp(), outcomes.get(revision.outcome, 0.0))
+            key = (revision.outcome,)
+            outcomes[key] = max(ended.timestamp(), outcomes.get(key, 0.0))
     return outcomes
 
 
-def _rollout_started(conditions: Mapping[str, Object], history: Sequence[Revision]) -> float | None:
+def _rollout_started(conditions: Mapping[str, Object], history: Sequence[Revision]) -> Samples:
     """Return the start of the current rollout; a newer revision starts a new one."""
     moving = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
     if moving.get("status") != "True":
-        return None
+        return {}
     newest = [revision for revision in history if revision.ready][-1:]
     moments = [moving.get("lastTransitionTime")]
     moments += [revision.status["metadata"].get("creationTimestamp") for revision in newest]
     known = [moment.timestamp() for text in moments if (moment := timestamp(text))]
-    return max(known, default=None)
+    return {(): max(known)} if known else {}
 
 
-def _certificates(
-    snapshot: Snapshot, pods: Mapping[str, OperandPod]
-) -> dict[tuple[str, str], float]:
+def _certificates(snapshot: Snapshot, pods: Mapping[str, OperandPod]) -> Samples:
     """Read when the schedulers' certificates expire, from Secrets and installers' reports."""
-    expiries = {
+    expiries: dict[tuple[str, ...], float] = {
         (CLIENT_CERTIFICATE, node): pod.kubeconfig_expires.timestamp()
         for node, pod in pods.items()
         if pod.kubeconfig_expires

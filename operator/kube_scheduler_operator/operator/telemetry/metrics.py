@@ -1,6 +1,6 @@
 """Metrics of the operator: the managed cluster, reconciles, requests, watches and the work queue.
 
-Gauges of the cluster are not instruments: a collector reads one immutable `MetricsState` at every
+Gauges of the cluster are not instruments: a collector reads one immutable `ClusterState` at every
 scrape, so a deleted node leaves no stale series. Metrics that OpenShift's operator or client-go
 also export have their names, so that existing dashboards and alerts work.
 """
@@ -20,7 +20,7 @@ from prometheus_client.core import UnknownMetricFamily
 from prometheus_client.registry import Collector
 
 from . import cluster_metrics
-from .cluster_metrics import PREFIX, MetricsState, gauge
+from .cluster_metrics import PREFIX, ClusterState, gauge
 
 # Seconds. Reconciles and requests take milliseconds, a rollout on one node about ten seconds.
 PASS_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -38,7 +38,7 @@ class OperatorMetrics(Collector):
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         # for tests and for further collectors
         self.registry = prometheus_client.CollectorRegistry()
-        self.state = MetricsState()  # replaced by every reconcile
+        self.state = ClusterState()  # replaced by every reconcile
         self._version = version
         self._clock = clock
         self._leaders: dict[str, bool] = {}

@@ -10,14 +10,11 @@ import pytest
 
 from kube_scheduler_operator.base import names, x509
 from kube_scheduler_operator.base.platform import OPENSHIFT
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
 from kube_scheduler_operator.operator.engine.snapshot_metrics import SnapshotMetrics
-from kube_scheduler_operator.operator.model.snapshot import Snapshot
-from kube_scheduler_operator.operator.telemetry.cluster_metrics import (
-    LeaseState,
-    MetricsState,
-    NodeState,
-)
+from kube_scheduler_operator.operator.model.snapshot import FutileWrite, Futility, Snapshot
+from kube_scheduler_operator.operator.telemetry.cluster_metrics import GAUGES, ClusterState
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 
 from .... import builders
@@ -51,10 +48,38 @@ def revision(number: int, outcome: str = "", ended: str = "", created: str = "")
     return {name: {"metadata": metadata, "data": {}}}
 
 
-def state(seen: Snapshot) -> MetricsState:
+def state(seen: Snapshot) -> ClusterState:
     metrics = OperatorMetrics("0.1.0")
     SnapshotMetrics(metrics).observe(seen)
+    for name, samples in metrics.state.samples.items():
+        _, *labels = GAUGES[name]
+        assert {len(values) for values in samples} <= {len(labels)}
     return metrics.state
+
+
+def test_every_gauge_has_samples_of_a_snapshot() -> None:
+    ref = KUBE_SCHEDULERS.ref(kubescheduler({}))
+    futile = (FutileWrite(ref, Futility.DROPPED),)
+    seen = state(snapshot(scheduler={}, futile_writes=futile))
+    assert seen.samples.keys() == GAUGES.keys() - {"lease_age_seconds"}  # known at the scrape
+    assert seen.samples["futile_writes"] == {("kubeschedulers", "FieldsDropped"): 1}
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_reference_gauges_follow_the_scheduler_object(number: int) -> None:
+    masters, policy, selector = (bool(number & bit) for bit in (1, 2, 4))
+    spec: Object = {"mastersSchedulable": masters}
+    spec |= {"policy": {"name": "policy-configmap"}} if policy else {}
+    spec |= {"defaultNodeSelector": "type=worker"} if selector else {}
+    metrics = OperatorMetrics("0.1.0")
+    SnapshotMetrics(metrics).observe(snapshot(scheduler={"spec": spec}))
+    gauges = (
+        "cluster_master_schedulable",
+        "cluster_legacy_scheduler_policy",
+        "cluster_default_node_selector",
+    )
+    values = [metrics.registry.get_sample_value(name) for name in gauges]
+    assert values == [masters, policy, selector]
 
 
 def moment(text: str) -> float:
@@ -83,16 +108,16 @@ def test_node_that_runs_another_revision(
     seen = state(
         snapshot(status, nodes={"a": node("a", ready_condition(ready or None))}, operand_pods=pods)
     )
-    assert seen.nodes == (
-        NodeState(
-            "a",
-            current=entry.get("currentRevision", 0),
-            target=entry.get("targetRevision", 0),
-            running=running or 0,
-            ready=running is not None,
-            drifted=drifted,
-        ),
-    )
+    expected = {
+        "node_current_revision": entry.get("currentRevision", 0),
+        "node_target_revision": entry.get("targetRevision", 0),
+        "node_running_revision": running or 0,
+        "node_scheduler_ready": running is not None,
+        "node_drifted": drifted,
+    }
+    for name, expected_value in expected.items():
+        assert seen.samples[name] == {("a",): expected_value}, name
+    assert seen.samples["node_version_skew"] == {}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +131,20 @@ def test_node_that_runs_another_revision(
 )
 def test_active_scheduler(spec: Object | None, expected: tuple[str, float]) -> None:
     lease = None if spec is None else {"metadata": {"name": "kube-scheduler"}, "spec": spec}
-    assert state(snapshot(operand_lease=lease)).lease == LeaseState(*expected)
+    seen = state(snapshot(operand_lease=lease))
+    holder, allowance = expected
+    assert seen.samples["active_scheduler"] == ({(holder,): True} if holder else {})
+    assert seen.lease_allowance == allowance
+
+
+def test_holder_of_the_lease_is_shown_if_its_host_is_not_a_node() -> None:
+    status = {"nodeStatuses": [{"nodeName": name} for name in ("a.example.com", "b")]}
+    lease = {"metadata": {"name": "kube-scheduler"}, "spec": {"holderIdentity": "a_1"}}
+    assert state(snapshot(status, operand_lease=lease)).samples["active_scheduler"] == {
+        ("a",): True,
+        ("a.example.com",): False,
+        ("b",): False,
+    }
 
 
 def test_quarantined_outcomes() -> None:
@@ -119,8 +157,9 @@ def test_quarantined_outcomes() -> None:
     ]:
         conditions = [condition(degraded, *installer), condition(preflight, refused)]
         seen = state(snapshot({"conditions": conditions}))
-        assert (seen.quarantined["refused"], seen.quarantined["failed"]) == expected
-        assert seen.conditions[degraded] == (installer[1], installer[0] == "True")
+        quarantined = seen.samples["quarantined"]
+        assert (quarantined["refused",], quarantined["failed",]) == expected
+        assert seen.samples["condition"][degraded, installer[1]] == (installer[0] == "True")
 
 
 def test_time_of_the_last_revision_with_each_outcome() -> None:
@@ -130,9 +169,10 @@ def test_time_of_the_last_revision_with_each_outcome() -> None:
         **revision(3, "failed", "2026-01-01T00:00:30Z"),
         **revision(4),
     }
-    assert state(snapshot(config_maps=history)).last_outcomes == {
-        "installed": moment("2026-01-01T00:00:10+00:00"),
-        "failed": moment("2026-01-01T00:00:30+00:00"),
+    seen = state(snapshot(config_maps=history))
+    assert seen.samples["last_outcome_timestamp_seconds"] == {
+        ("installed",): moment("2026-01-01T00:00:10+00:00"),
+        ("failed",): moment("2026-01-01T00:00:30+00:00"),
     }
 
 
@@ -140,22 +180,29 @@ def test_rollout_starts_with_the_first_node_or_a_newer_revision() -> None:
     type_, began = names.NODE_INSTALLER_PROGRESSING, "2026-01-01T00:01:00Z"
     moving = {"conditions": [condition(type_, "True", "RollingOut", lastTransitionTime=began)]}
     older, newer = (revision(1, created=f"2026-01-01T00:0{n}:00Z") for n in (0, 2))
-    assert state(snapshot(moving, config_maps=older)).rollout_started == moment(began)
-    assert state(snapshot(moving, config_maps=newer)).rollout_started == moment(began) + 60
+
+    def started(status: Object, history: Object) -> Any:
+        seen = state(snapshot(status, config_maps=history))
+        return seen.samples["rollout_started_timestamp_seconds"]
+
+    assert started(moving, older) == {(): moment(began)}
+    assert started(moving, newer) == {(): moment(began) + 60}
     still = {
         "conditions": [
             condition(type_, "False", "AllNodesAtLatestRevision", lastTransitionTime=began)
         ]
     }
-    assert state(snapshot(still, config_maps=newer)).rollout_started is None
+    assert started(still, newer) == {}
+
+
+def expiries(**fields: Any) -> Any:
+    return state(snapshot(**fields)).samples["certificate_expiry_timestamp_seconds"]
 
 
 def test_certificates_that_installers_found_on_nodes() -> None:
     pods = {"a": pod(1, expires="2027-01-01T00:00:00Z")}
-    assert state(snapshot(operand_pods=pods)).certificates == {
-        ("client", "a"): moment("2027-01-01T00:00:00+00:00")
-    }
-    assert state(snapshot(operand_pods={"a": pod(1)})).certificates == {}
+    assert expiries(operand_pods=pods) == {("client", "a"): moment("2027-01-01T00:00:00+00:00")}
+    assert expiries(operand_pods={"a": pod(1)}) == {}
 
 
 def test_certificates_in_secrets(first_certificate: CertificateFiles) -> None:
@@ -167,8 +214,7 @@ def test_certificates_in_secrets(first_certificate: CertificateFiles) -> None:
     assert until is not None
 
     def found(source: Object, own: Object) -> Any:
-        seen = snapshot(platform=OPENSHIFT, source_secrets=source, secrets=own)
-        return state(seen).certificates
+        return expiries(platform=OPENSHIFT, source_secrets=source, secrets=own)
 
     client = {("client", ""): until.timestamp()}
     assert found({kept.client_certificate: secret}, {}) == client
@@ -181,8 +227,13 @@ def test_certificates_in_secrets(first_certificate: CertificateFiles) -> None:
 
 def test_without_a_kubescheduler_only_metrics_of_other_objects_remain() -> None:
     seen = state(snapshot(kubescheduler=None, scheduler={"spec": {"mastersSchedulable": True}}))
-    assert seen.scheduler is not None
-    assert (seen.latest_available_revision, seen.nodes, seen.quarantined) == (None, (), {})
+    assert seen.samples.keys() == {
+        "active_scheduler",
+        "assigned",
+        "cluster_master_schedulable",
+        "cluster_legacy_scheduler_policy",
+        "cluster_default_node_selector",
+    }
 
 
 def test_a_hand_edit_that_keeps_the_label_is_drift() -> None:
@@ -207,4 +258,4 @@ def test_a_hand_edit_that_keeps_the_label_is_drift() -> None:
             guard_pods={guard["metadata"]["name"]: guard},
         )
     )
-    assert seen.nodes[0].drifted
+    assert seen.samples["node_drifted"]["a",]

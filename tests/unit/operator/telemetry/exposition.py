@@ -6,30 +6,15 @@ from datetime import UTC, datetime
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kube_scheduler_operator.operator.telemetry.cluster_metrics import (
-    LeaseState,
-    MetricsState,
-    NodeState,
-    SchedulerSpec,
-)
+from kube_scheduler_operator.operator.telemetry.cluster_metrics import GAUGES, ClusterState
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 
 
 def busy_operator() -> OperatorMetrics:
     """Metrics with a series of every kind."""
     metrics = OperatorMetrics("1.0.0", clock=lambda: 1000.0)
-    metrics.state = MetricsState(
-        scheduler=SchedulerSpec(True, True, True),
-        latest_available_revision=1,
-        nodes=(NodeState("a", 1, 0, 1, True, False, 0),),
-        lease=LeaseState("a", 20),
-        conditions={"StaticPodsDegraded": ("AsExpected", False)},
-        quarantined={"refused": False, "failed": False},
-        futile_writes={("kubeschedulers", "FieldsDropped"): 1},
-        last_outcomes={"installed": 900.0},
-        rollout_started=950.0,
-        certificates={("client", "a"): 2000.0},
-        assigned={"packed": True},
+    metrics.state = ClusterState(
+        {name: {tuple(labels): 1.0} for name, (_, *labels) in GAUGES.items()}, 20
     )
     metrics.watch_ages = lambda: {("pods", "kube-system"): 1.0}
     metrics.lease_seen = lambda: datetime.fromtimestamp(999, UTC)

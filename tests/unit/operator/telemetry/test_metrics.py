@@ -9,12 +9,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from kube_scheduler_operator.operator.telemetry.cluster_metrics import (
-    LeaseState,
-    MetricsState,
-    NodeState,
-    SchedulerSpec,
-)
+from kube_scheduler_operator.operator.telemetry.cluster_metrics import ClusterState
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
@@ -47,25 +42,24 @@ def value(metrics: OperatorMetrics, metric: str, /, **labels: str) -> float | No
     return metrics.registry.get_sample_value(metric, labels)
 
 
-def test_reference_gauges_follow_the_scheduler_object(metrics: OperatorMetrics) -> None:
-    metrics.state = MetricsState(
-        SchedulerSpec(masters_schedulable=True, has_policy=False, has_default_node_selector=True)
-    )
-    assert [value(metrics, name) for name in REFERENCE_GAUGES] == [1, 0, 1]
-
-
 def test_reference_gauges_are_absent_without_a_scheduler_object(metrics: OperatorMetrics) -> None:
     assert [value(metrics, name) for name in REFERENCE_GAUGES] == [None, None, None]
 
 
 def test_deleted_node_leaves_no_series(metrics: OperatorMetrics) -> None:
-    metrics.state = MetricsState(None, 4, (NodeState("a", 3, 4), NodeState("b", 3, 0)))
+    metrics.state = ClusterState(
+        {
+            "latest_available_revision": {(): 4},
+            "node_current_revision": {("a",): 3, ("b",): 3},
+            "node_target_revision": {("a",): 4, ("b",): 0},
+        }
+    )
     current = "kube_scheduler_operator_node_current_revision"
     target = "kube_scheduler_operator_node_target_revision"
     assert value(metrics, "kube_scheduler_operator_latest_available_revision") == 4
     assert value(metrics, current, node="b") == 3
     assert (value(metrics, target, node="a"), value(metrics, target, node="b")) == (4, 0)
-    metrics.state = MetricsState(None, 4, (NodeState("a", 4, 0),))
+    metrics.state = ClusterState({"node_current_revision": {("a",): 4}})
     assert value(metrics, current, node="a") == 4
     assert value(metrics, current, node="b") is None
 
@@ -76,7 +70,7 @@ def test_age_of_the_lease_decides_at_the_scrape_which_scheduler_is_active(
     age, active = (
         f"kube_scheduler_operator_{name}" for name in ("lease_age_seconds", "active_scheduler")
     )
-    metrics.state = MetricsState(nodes=(NodeState("a"), NodeState("b")), lease=LeaseState("b", 20))
+    metrics.state = ClusterState({"active_scheduler": {("a",): False, ("b",): True}}, 20)
     assert value(metrics, age) is None
     assert [value(metrics, active, node=node) for node in "ab"] == [0, 0]
     metrics.lease_seen = lambda: datetime.fromtimestamp(990, UTC)
@@ -86,19 +80,19 @@ def test_age_of_the_lease_decides_at_the_scrape_which_scheduler_is_active(
     assert [value(metrics, active, node=node) for node in "ab"] == [0, 0]
 
 
-def test_holder_of_the_lease_is_shown_if_its_host_is_not_a_node(
+def test_active_scheduler_is_absent_before_the_first_reconcile(
     metrics: OperatorMetrics,
 ) -> None:
-    metrics.state = MetricsState(nodes=(NodeState("a.example.com"),), lease=LeaseState("a", 20))
-    metrics.lease_seen = lambda: datetime.fromtimestamp(990, UTC)
-    assert value(metrics, "kube_scheduler_operator_active_scheduler", node="a") == 1
+    exported = [family.name for family in metrics.collect()]
+    assert "kube_scheduler_operator_active_scheduler" not in exported
+    assert "kube_scheduler_operator_node_current_revision" in exported  # without a sample
 
 
 def test_certificates_of_schedulers_and_of_the_port(metrics: OperatorMetrics) -> None:
     name = "kube_scheduler_operator_certificate_expiry_timestamp_seconds"
     assert value(metrics, name, certificate="operator", node="") is None
     metrics.certificates["operator"] = lambda: datetime.fromtimestamp(5000, UTC)
-    metrics.state = MetricsState(certificates={("client", "a"): 2000.0})
+    metrics.state = ClusterState({"certificate_expiry_timestamp_seconds": {("client", "a"): 2000}})
     assert value(metrics, name, certificate="operator", node="") == 5000
     assert value(metrics, name, certificate="client", node="a") == 2000
     assert value(metrics, name, certificate="webhook", node="") is None
@@ -108,7 +102,7 @@ def test_certificates_of_schedulers_and_of_the_port(metrics: OperatorMetrics) ->
 
 def test_assignments_in_effect_and_withdrawn(metrics: OperatorMetrics) -> None:
     name = "kube_scheduler_operator_assigned"
-    metrics.state = MetricsState(assigned={"a": True, "b": False})
+    metrics.state = ClusterState({"assigned": {("a",): True, ("b",): False}})
     assert [value(metrics, name, scheduler=each) for each in "abc"] == [1, 0, None]
 
 
@@ -227,7 +221,9 @@ def test_build_info_names_the_version(metrics: OperatorMetrics) -> None:
 def test_output_has_the_preferred_format_and_parses(
     metrics: OperatorMetrics, accept: str, content_type: str, parser: object
 ) -> None:
-    metrics.state = MetricsState(SchedulerSpec(True, True, True), 1, (NodeState("a", 1, 0),))
+    metrics.state = ClusterState(
+        {"cluster_master_schedulable": {(): True}, "node_current_revision": {("a",): 1}}
+    )
     metrics.event_sent("Normal")
     metrics.leading("lock", True)
     metrics.watch_ages = lambda: {("pods", "a"): 1.0}
