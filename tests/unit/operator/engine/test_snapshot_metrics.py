@@ -13,7 +13,12 @@ from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
 from kube_scheduler_operator.operator.engine.snapshot_metrics import SnapshotMetrics
-from kube_scheduler_operator.operator.model.snapshot import FutileWrite, Futility, Snapshot
+from kube_scheduler_operator.operator.model.snapshot import (
+    FutileWrite,
+    Futility,
+    Secondaries,
+    Snapshot,
+)
 from kube_scheduler_operator.operator.telemetry.cluster_metrics import GAUGES, ClusterState
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 
@@ -58,11 +63,29 @@ def state(seen: Snapshot) -> ClusterState:
 
 
 def test_every_gauge_has_samples_of_a_snapshot() -> None:
-    ref = KUBE_SCHEDULERS.ref(kubescheduler({}))
-    futile = (FutileWrite(ref, Futility.DROPPED),)
-    seen = state(snapshot(scheduler={}, futile_writes=futile))
+    futile = (FutileWrite(KUBE_SCHEDULERS.ref(kubescheduler({})), Futility.DROPPED),)
+    in_effect: Object = {"spec": {"assign": {}}, "status": {"assignment": {"namespaces": {}}}}
+    schedulers: dict[str, Object] = {
+        "waits": {"spec": {"assign": {}}},
+        "by-name": {"spec": {}},
+        "packed": in_effect,
+    }
+    for secondary in schedulers.values():
+        secondary["metadata"] = {}
+    seen = state(
+        snapshot(
+            {"nodeStatuses": [{"nodeName": "a"}]},
+            scheduler={},
+            operand_pods={"a": operand_pod("a", image="registry.k8s.io/kube-scheduler:v1.33.1")},
+            server_version="v1.34.0",
+            futile_writes=futile,
+            secondaries=Secondaries(schedulers),
+        )
+    )
     assert seen.samples.keys() == GAUGES.keys() - {"lease_age_seconds"}  # known at the scrape
+    assert seen.samples["node_version_skew"] == {("a",): 1}
     assert seen.samples["futile_writes"] == {("kubeschedulers", "FieldsDropped"): 1}
+    assert seen.samples["assigned"] == {("waits",): False, ("packed",): True}
 
 
 @pytest.mark.parametrize("number", range(8))
