@@ -234,7 +234,7 @@ class Run:
             self._check(len(waiting))
             if not waiting:
                 if sentinel is not None:
-                    self.decisions.pop(sentinel.pod, None)  # nobody waits for it
+                    self.decisions.pop(sentinel.pod, None)  # no Pod waits for it
                 return
             if sentinel is None and time.monotonic() - self._changed > _IDLE:
                 sentinel = self._feed_sentinel(next(iter(sorted(self._served))))
