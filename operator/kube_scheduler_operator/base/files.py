@@ -15,10 +15,10 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, TypeAlias
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -28,6 +28,9 @@ PRIVATE: Final = 0o600
 
 LARGEST_FILE: Final = 8 * 2**20
 """Bytes of a file that is read; a ConfigMap has at most one MiB."""
+
+Fingerprint: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Path, modification time (ns) and size of files."""
 
 
 class FileTooLargeError(OSError):
@@ -145,6 +148,19 @@ def read(path: Path, *, follow: bool = True) -> bytes | None:
     if len(data) > LARGEST_FILE:
         raise FileTooLargeError(errno.EFBIG, f"is larger than {LARGEST_FILE} bytes", str(path))
     return data
+
+
+def fingerprint(paths: Iterable[str]) -> Fingerprint:
+    """Return a value that changes when one of the files at `paths` does."""
+    return tuple(_stat(path) for path in paths)
+
+
+def _stat(path: str) -> tuple[str, int, int]:
+    try:
+        info = Path(path).stat()
+    except OSError:
+        return path, 0, 0
+    return path, info.st_mtime_ns, info.st_size
 
 
 def mounted(directory: Path) -> dict[str, dict[str, bytes]]:

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from ..base.files import Fingerprint, fingerprint
 from .errors import CredentialsError
 
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -31,9 +32,6 @@ _EXPIRY_MARGIN: Final = datetime.timedelta(seconds=60)
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 """Names and values; a name may occur several times."""
-
-Files: TypeAlias = tuple[tuple[str, int, int], ...]
-"""Path, modification time (ns) and size of every file that credentials were read from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Access:
     tls_server_name: str | None = None  # the name in the server certificate, if not the URL's host
     proxy: str | None = None  # URL of an HTTP proxy
     expires: datetime.datetime | None = None  # time of expiry, if known
-    files: Files = ()  # the files that it was read from
+    files: Fingerprint = ()  # the files that it was read from
     impersonation: Headers = ()  # headers by which a request counts as another user's
 
     @property
@@ -185,19 +183,6 @@ def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers
     if headers and not user:
         raise CredentialsError("--as-group and --as-uid need --as, the user to impersonate")
     return (("Impersonate-User", user), *headers) if user else ()
-
-
-def fingerprint(paths: Iterable[str]) -> Files:
-    """Return a value that changes when one of the files at `paths` does."""
-    return tuple(_stat(path) for path in paths)
-
-
-def _stat(path: str) -> tuple[str, int, int]:
-    try:
-        info = Path(path).stat()
-    except OSError:
-        return path, 0, 0
-    return path, info.st_mtime_ns, info.st_size
 
 
 def read_service_account(directory: Path) -> Access:

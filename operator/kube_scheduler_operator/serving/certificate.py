@@ -22,11 +22,16 @@ from typing import Final
 
 from ..base import x509
 from ..base.klog import kv
+from .tls_files import bare_context
 from .tls_settings import TLSSettings
 
 log = logging.getLogger(__name__)
 
+NEW_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+"""Arguments of openssl."""
+
 _SELF_SIGNED_DAYS: Final = 3650  # clients cannot verify it, and every start creates a new one
+_OPENSSL_SECONDS: Final = 30
 
 
 class CertificateError(Exception):
@@ -76,7 +81,7 @@ class ServingCertificate:
         self._settings = TLSSettings()
         self._client_ca = ""
         self._current = self._context(self._loaded)
-        self.context = _bare_context()  # for the server; follows the certificate
+        self.context = bare_context()  # for the server; follows the certificate
         self.context.sni_callback = self._choose
 
     def reload(self) -> bool:
@@ -145,7 +150,7 @@ class ServingCertificate:
 
     def _context(self, pair: KeyPair) -> ssl.SSLContext:
         """Make a context with `pair`, by way of private files: OpenSSL loads only files."""
-        context = _bare_context()
+        context = bare_context()
         self._settings.apply(context)
         if self._client_ca:
             try:
@@ -178,13 +183,6 @@ def _read(certificate_file: Path, key_file: Path) -> KeyPair:
         ) from error
 
 
-def _bare_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
 def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
     with tempfile.TemporaryDirectory(prefix="serving-cert-") as directory:
         certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
@@ -202,29 +200,42 @@ def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 
 def self_signed() -> KeyPair:
-    """Return a new key and a certificate for localhost, created by the program openssl.
+    """Return a new key and a certificate for localhost."""
+    with tempfile.TemporaryDirectory(prefix="serving-cert-") as name:
+        directory = Path(name)
+        try:
+            run_openssl(
+                directory, "req", "-x509", *NEW_KEY, "-sha256", "-days", str(_SELF_SIGNED_DAYS),
+                "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-keyout", "tls.key", "-out", "tls.crt",
+                kind="self-signed serving certificate",
+            )  # fmt: skip
+        except CertificateError as error:
+            message = f"{error}: set --tls-cert-file and --tls-private-key-file"
+            raise CertificateError(message) from error
+        return _read(directory / "tls.crt", directory / "tls.key")
 
-    Python's standard library cannot create certificates.
+
+def run_openssl(directory: Path, *arguments: str, kind: str = "certificate") -> None:
+    """Run the program openssl, which creates a certificate; Python's standard library cannot.
+
+    Raises:
+        CertificateError: openssl is missing or failed.
     """
     openssl = shutil.which("openssl")
     if openssl is None:
-        raise CertificateError(
-            "cannot create a self-signed serving certificate without the program openssl: set "
-            "--tls-cert-file and --tls-private-key-file"
+        raise CertificateError(f"cannot create a {kind} without the program openssl")
+    try:
+        done = subprocess.run(
+            [openssl, *arguments],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=_OPENSSL_SECONDS,
+            check=False,
         )
-    with tempfile.TemporaryDirectory(prefix="serving-cert-") as directory:
-        certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
-        command = [
-            openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-            "-nodes", "-sha256", "-days", str(_SELF_SIGNED_DAYS), "-subj", "/CN=localhost",
-            "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-            "-keyout", str(key), "-out", str(certificate),
-        ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-            raise CertificateError(
-                f"openssl cannot create a serving certificate: {lines[-1]}: set --tls-cert-file "
-                "and --tls-private-key-file"
-            )
-        return _read(certificate, key)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CertificateError(f"openssl cannot create a {kind}: {error}") from error
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise CertificateError(f"openssl cannot create a {kind}: {lines[-1]}")

@@ -43,7 +43,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     from ...base import klog
     from ...scheduling.extender import config, program
-    from ...scheduling.extender.tls import TlsError
 
     klog.configure(json_format=args.logging_format == "json")
     if args.port is not None and not 0 <= args.port <= 65535:
@@ -73,6 +72,6 @@ def run(args: argparse.Namespace) -> int:
         message = f"{args.config} is not UTF-8: {error.reason}; save it as UTF-8"
         print_remark(f"kube-scheduler-operator extender: {message}")
         return 2
-    except (OSError, TlsError) as error:
+    except OSError as error:
         print_remark(f"kube-scheduler-operator extender: {error}")
         return 1

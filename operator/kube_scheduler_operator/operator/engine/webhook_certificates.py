@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from typing import Any, Final
 
 from ...base import x509
 from ...base.objects import Object, mapping
-from ...serving.certificate import CertificateError
+from ...serving.certificate import NEW_KEY, run_openssl
 
 DAYS: Final = 365
 """The lifetime of a certificate and of its authority."""
@@ -37,8 +35,6 @@ CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 NEXT: Final = "next-"
 
-_OPENSSL_SECONDS: Final = 30
-_NEW_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 _END: Final = "-----END CERTIFICATE-----"
 
 Data = Mapping[str, str]
@@ -140,25 +136,22 @@ def issue(host: str, days: int) -> dict[str, str]:
     """Return a certificate for the DNS name `host`, valid for `days`; blocks for about 0.1 s.
 
     The authority's key signs this certificate and is then deleted: no stored key can sign another.
-    Python's standard library cannot create certificates, so the program openssl does.
 
     Raises:
-        CertificateError: openssl is missing or failed.
+        CertificateError: the program openssl is missing or failed.
     """
-    if shutil.which("openssl") is None:
-        raise CertificateError("cannot create a certificate without the program openssl")
     with tempfile.TemporaryDirectory(prefix="webhook-cert-") as name:
         directory = Path(name)
         # The common name is limited to 64 characters; clients read subjectAltName.
-        _openssl(
-            directory, "req", "-x509", *_NEW_KEY, "-sha256", "-days", str(days),
+        run_openssl(
+            directory, "req", "-x509", *NEW_KEY, "-sha256", "-days", str(days),
             "-subj", "/CN=kube-scheduler-operator webhook",
             "-addext", "basicConstraints=critical,CA:TRUE,pathlen:0",
             "-addext", "keyUsage=critical,keyCertSign",
             "-keyout", "ca.key", "-out", "ca.crt",
         )  # fmt: skip
-        _openssl(
-            directory, "req", "-new", *_NEW_KEY, "-sha256", "-subj", "/CN=webhook",
+        run_openssl(
+            directory, "req", "-new", *NEW_KEY, "-sha256", "-subj", "/CN=webhook",
             "-keyout", "tls.key", "-out", "tls.csr",
         )  # fmt: skip
         extensions = (
@@ -166,26 +159,9 @@ def issue(host: str, days: int) -> dict[str, str]:
             "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
         )
         (directory / "extensions").write_text(extensions)
-        _openssl(
+        run_openssl(
             directory, "x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
             "-CAcreateserial", "-sha256", "-days", str(days), "-extfile", "extensions",
             "-out", "tls.crt",
         )  # fmt: skip
         return {key: (directory / key).read_text() for key in (AUTHORITIES, CERTIFICATE, KEY)}
-
-
-def _openssl(directory: Path, *arguments: str) -> None:
-    try:
-        done = subprocess.run(
-            ["openssl", *arguments],
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=_OPENSSL_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CertificateError(f"openssl cannot create a certificate: {error}") from error
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise CertificateError(f"openssl cannot create a certificate: {lines[-1]}")

@@ -23,7 +23,7 @@ from .usage_source import CgroupSource, HostSource, UsageSource
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 log = logging.getLogger(__name__)
 
@@ -96,11 +96,10 @@ def main(options: ExporterOptions) -> int:
     if state:
         _resume(recorder, state)
     try:
-        certificates = _Certificates(options) if options.tls_cert_file else None
         server = ExporterServer(
             (options.address, options.port),
             lambda path: answers(recorder, path),
-            tls=certificates.context if certificates else None,
+            tls=_tls(options),
         )
     except OSError as error:
         log.error("Failed to listen on %s:%d: %s", options.address, options.port, error)
@@ -153,41 +152,26 @@ def _save(recorder: UsageRecorder, state: StateFile | None, *, quiet: bool = Fal
     return True
 
 
-class _Certificates:
-    """The TLS context, reloaded when its files change."""
+def _tls(options: ExporterOptions) -> Callable[[], ssl.SSLContext] | None:
+    """Return a function that returns the context for a new connection; None: plain HTTP."""
+    if not options.tls_cert_file:
+        return None
+    import ssl  # deferred: it costs 5 MiB
 
-    def __init__(self, options: ExporterOptions) -> None:
-        self._options = options
-        files = options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
-        self._files = [path for path in files if path]
-        self._stamp = self._look()
-        self._context = self._load()
+    from ...serving.tls_files import TlsError, TlsFiles
 
-    def context(self) -> ssl.SSLContext:
-        """Return the context for a new connection."""
+    paths = options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
+    files = TlsFiles(*(str(path or "") for path in paths), clients=ssl.CERT_REQUIRED)
+
+    def current() -> ssl.SSLContext:
         try:
-            stamp = self._look()
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._context = self._load()
-                log.info("Reloaded the certificate %s", self._files[0])
-        except OSError as error:
+            if files.reload():
+                log.info("Reloaded the certificate %s", files.certificate)
+        except TlsError as error:
             log.warning("Failed to reload the certificate, keeping the previous one: %s", error)
-        return self._context
+        return files.current
 
-    def _look(self) -> list[tuple[int, int]]:
-        return [(s.st_mtime_ns, s.st_size) for s in (path.stat() for path in self._files)]
-
-    def _load(self) -> ssl.SSLContext:
-        import ssl  # deferred: it costs 5 MiB
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self._files[0], self._options.tls_private_key_file)
-        if self._options.client_ca_file:
-            context.load_verify_locations(self._options.client_ca_file)
-            context.verify_mode = ssl.CERT_REQUIRED
-        return context
+    return current
 
 
 @contextlib.contextmanager

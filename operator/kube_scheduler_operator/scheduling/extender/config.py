@@ -61,12 +61,8 @@ class Tls:
     # if set, verbs require a client certificate that it issued
     client_ca_file: str = named("clientCAFile", "")
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.cert_file, self.key_file, self.client_ca_file)))
-
     def inconsistencies(self) -> Iterator[Problem]:
-        if self.files and not (self.cert_file and self.key_file):
+        if self != Tls() and not (self.cert_file and self.key_file):
             yield Problem(MISSING_FIELD, (), "certFile and keyFile must be set together")
 
 
@@ -339,7 +335,7 @@ def _config(document: Any) -> Config:
     listen, health = file.listen, file.listen.health
     return Config(
         agents=(*served, *agents),
-        listen=Listen(listen.address, listen.port, listen.tls if listen.tls.files else None),
+        listen=Listen(listen.address, listen.port, listen.tls if listen.tls != Tls() else None),
         health=Listen(health.address, health.port) if health else None,
         pod_selector=file.pod_selector,
         log_level=file.log_level,

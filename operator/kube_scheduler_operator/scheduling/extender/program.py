@@ -8,9 +8,10 @@ import gc
 import logging
 import os
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,15 +20,17 @@ import uvloop
 
 from ... import __version__
 from ...base import klog, names
+from ...base.files import fingerprint
 from ...base.klog import kv
 from ...base.tasks import cancel, stop_on_signals
 from ...kube.client import ApiClient
-from ...kube.credentials import SERVICE_ACCOUNT_DIR, find, fingerprint
+from ...kube.credentials import SERVICE_ACCOUNT_DIR, find
 from ...kube.events import EventRecorder, Involved
 from ...kube.resource import PODS, ObjectRef
 from ...kube.server_clock import ServerClock
 from ...serving.http_server import HttpServer
 from ...serving.http_types import HEALTH_LIMITS, Limits
+from ...serving.tls_files import TlsError, TlsFiles
 from ..policies.cluster import Cluster
 from .assembly import Assembly, NodeLearner
 from .cluster_feed import ClusterFeed
@@ -36,7 +39,6 @@ from .decisions import Decisions
 from .metrics import ExtenderMetrics, MetricSources
 from .pod_events import PodEventRecorder
 from .routes import Routes, calls_of
-from .tls import ReloadingTlsContext
 from .verbs import VerbContext
 from .wire import Binding, Fragments
 
@@ -79,7 +81,7 @@ def run(options: ExtenderOptions) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code.
 
     Raises:
-        ConfigError, TlsError, OSError: the program cannot start.
+        ConfigError, OSError: the program cannot start.
     """
     gc.set_threshold(*_GC)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -101,7 +103,7 @@ class ExtenderProgram:
         self._pod_events: PodEventRecorder | None = None
         self._stopping = False
         self._config_problem = ""
-        self._tls: ReloadingTlsContext | None = None
+        self._tls: TlsFiles | None = None
         self._ports: list[tuple[Listen, HttpServer]] = []
         metrics = ExtenderMetrics(
             MetricSources(
@@ -165,7 +167,8 @@ class ExtenderProgram:
                 continue
             server = HttpServer(app, limits)
             if listen.tls is not None:
-                tls = ReloadingTlsContext(listen.tls)
+                # Kubelet probes have no certificate; routes.py requires one for verbs.
+                tls = TlsFiles(*astuple(listen.tls), clients=ssl.CERT_OPTIONAL)
             await server.start(
                 listen.address, listen.port, tls.context if listen.tls and tls else None
             )
@@ -284,8 +287,7 @@ class ExtenderProgram:
         seen = fingerprint((str(file),)) if file else ()
         while True:
             await asyncio.sleep(RELOAD)
-            if self._tls is not None:
-                self._tls.reload()
+            self._reload_certificates()
             if file is None or (now := fingerprint((str(file),))) == seen:
                 continue
             seen = now
@@ -298,6 +300,14 @@ class ExtenderProgram:
                 self._config_problem = problem
                 values = kv(file=str(file), err=problem)
                 log.error("Keeping the current configuration: the new one is invalid", extra=values)
+
+    def _reload_certificates(self) -> None:
+        try:
+            if self._tls is not None and self._tls.reload():
+                log.info("Using new certificates", extra=kv(cert=self._tls.certificate))
+        except TlsError as error:
+            message = "Keeping the current certificates: the new files are invalid"
+            log.warning(message, extra=kv(err=str(error)))
 
     async def _reload(self, file: Path) -> None:
         text = await asyncio.to_thread(file.read_text, encoding="utf-8")

@@ -203,6 +203,6 @@ def test_without_openssl_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_error_of_openssl_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_NEW_KEY", ("-newkey", "nothing"))
+    monkeypatch.setattr(module, "NEW_KEY", ("-newkey", "nothing"))
     with pytest.raises(CertificateError, match="openssl cannot create a certificate: "):
         issue(HOST, 1)

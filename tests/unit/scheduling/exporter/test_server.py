@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.scheduling.exporter.exporter import ExporterOptions, _Certificates
+from kube_scheduler_operator.scheduling.exporter.exporter import ExporterOptions, _tls
 from kube_scheduler_operator.scheduling.exporter.server import HEAD_LIMIT, Answer, ExporterServer
 
 
@@ -189,8 +189,7 @@ def _get(url: Any, context: Any) -> Any:
 
 
 def test_https(served: Any, client_context: Any) -> None:
-    certificates = _Certificates(options(served))
-    with serving(tls=certificates.context, body=b"x" * 1_000_000) as connect:
+    with serving(tls=_tls(options(served)), body=b"x" * 1_000_000) as connect:
         url = f"https://localhost:{connect.port}/"
         assert len(_get(url, client_context)) == 1_000_001
         silent = connect()  # no handshake, ever
@@ -202,8 +201,7 @@ def test_https(served: Any, client_context: Any) -> None:
 def test_renewed_certificate_is_served(
     served: Any, second_certificate: Any, client_context: Any
 ) -> None:
-    certificates = _Certificates(options(served))
-    with serving(tls=certificates.context) as connect:
+    with serving(tls=_tls(options(served))) as connect:
         url = f"https://localhost:{connect.port}/"
         assert _get(url, client_context)
         served.key.write_bytes(second_certificate.key.read_bytes())  # not yet a pair
@@ -218,8 +216,7 @@ def test_renewed_certificate_is_served(
 def test_client_without_a_certificate_is_rejected(
     served: Any, client_context: Any, first_certificate: Any
 ) -> None:
-    certificates = _Certificates(options(served, first_certificate.certificate))
-    with serving(tls=certificates.context) as connect:
+    with serving(tls=_tls(options(served, first_certificate.certificate))) as connect:
         url = f"https://localhost:{connect.port}/"
         with pytest.raises((urllib.error.URLError, OSError)):
             _get(url, client_context)
