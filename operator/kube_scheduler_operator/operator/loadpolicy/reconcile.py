@@ -18,6 +18,7 @@ from ...base.objects import Object, age, is_being_deleted, label, mapping
 from ...base.times import timestamp
 from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, JOBS, LOAD_POLICIES, ObjectRef
 from ...scheduling.load.policy import FAMILIES, FILE
+from ...scheduling.load.reported_state import ReportedState
 from ..model.apply import apply, keep
 from ..model.plan import Action, Create, Delete, Event, soonest
 from ..model.snapshot import Snapshot
@@ -25,7 +26,6 @@ from ..model.workloads import digest, keep_workload
 from ..status.conditions import Condition, is_true
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
 from .created_objects import cleanup_job, config_map, state_config_map, workloads
-from .load_state import read_report, read_written
 from .request import LoadPolicyRequest, effective_request
 from .status import StatusInput, report
 
@@ -101,7 +101,7 @@ def _policy_plan(snapshot: Snapshot, obj: Object, first: str) -> ObjectPlan:
         return with_status(snapshot, LOAD_POLICIES, obj, status, ())
     work: list[Action] = []
     if effective.request is not None:
-        written = read_written(_existing(snapshot, CONFIG_MAPS).get(names.LOAD_STATE))
+        written = _written_families(_existing(snapshot, CONFIG_MAPS).get(names.LOAD_STATE))
         families = effective.request.policy.families
         remove = [family for family in written if family not in families]
         desired = config_map(snapshot, obj, effective.request, remove)
@@ -126,9 +126,9 @@ def _current_digest(snapshot: Snapshot, desired: Mapping[str, Any]) -> str:
 def _keep_state(snapshot: Snapshot, request: LoadPolicyRequest, current: str) -> tuple[Action, ...]:
     """Record annotation families before nodes get them, and drop them after their removal."""
     state = _existing(snapshot, CONFIG_MAPS).get(names.LOAD_STATE)
-    last_report = read_report(state)
+    last_report = ReportedState.read(state)
     gone = last_report.removed if current and last_report.policy == current else ()
-    written = {*read_written(state), *request.policy.families}
+    written = {*_written_families(state), *request.policy.families}
     written -= {*gone} - {*request.policy.families}
     desired = state_config_map(snapshot, [family for family in FAMILIES if family in written])
     # The annotator's report in the same ConfigMap stays.
@@ -159,6 +159,12 @@ def _keep_workloads(snapshot: Snapshot, obj: Object, spec: Mapping[str, Any]) ->
     return tuple(actions)
 
 
+def _written_families(state: Object | None) -> tuple[str, ...]:
+    """Return the annotation families that nodes may have, in the order of FAMILIES."""
+    written = str(mapping(mapping(state).get("data")).get(names.LOAD_WRITTEN_KEY) or "").split(",")
+    return tuple(family for family in FAMILIES if family in written)
+
+
 # --- annotations that the last LoadPolicy has left on nodes -------------------------------------
 
 
@@ -174,7 +180,7 @@ def _clean_up(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
         return ObjectPlan(requeue_after=1.0)
     if in_use or state is None:
         return ObjectPlan((Delete(JOBS, job),) if job is not None else ())
-    written = read_written(state)
+    written = _written_families(state)
     if not written:
         return ObjectPlan((Delete(CONFIG_MAPS, state),))
     if job is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
@@ -13,6 +14,7 @@ from ...base.objects import Object
 from ...base.times import rfc3339, timestamp
 from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, LOAD_POLICIES
 from ...scheduling.load.policy import NODE_METRICS
+from ...scheduling.load.reported_state import ReportedState
 from ..model.plan import Event
 from ..model.snapshot import Snapshot
 from ..status.accepted import ACCEPTED, LAST_ACCEPTED, NOT_IN_USE, accepted_version, remembered
@@ -24,7 +26,6 @@ from ..status.conditions import (
     problem_condition,
 )
 from ..status.object_status import Report
-from .load_state import AnnotatorReport, read_report
 from .request import EffectiveRequest
 
 ANOTHER: Final = "AnotherPolicy"
@@ -62,8 +63,8 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     status["conditions"] = merge_conditions(conditions, current, snapshot.now)
     if inputs.effective.request is not None and not inputs.another:
         status["source"] = inputs.effective.request.policy.source.type
-    if reported.at is not None:
-        status |= _counts(reported)
+    if reported.time is not None:
+        status |= _counts(reported, reported.time)
     serious = [
         condition.message or condition.reason
         for condition in (accepted, available)
@@ -77,23 +78,22 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     )
 
 
-def _reported(snapshot: Snapshot, inputs: StatusInput) -> AnnotatorReport:
+def _reported(snapshot: Snapshot, inputs: StatusInput) -> ReportedState:
     if inputs.another or inputs.effective.request is None:
-        return AnnotatorReport()
-    return read_report(snapshot.loads.objects.get(CONFIG_MAPS, {}).get(names.LOAD_STATE))
+        return ReportedState()
+    return ReportedState.read(snapshot.loads.objects.get(CONFIG_MAPS, {}).get(names.LOAD_STATE))
 
 
-def _counts(reported: AnnotatorReport) -> dict[str, Any]:
-    assert reported.at is not None  # noqa: S101 - checked by the caller
+def _counts(reported: ReportedState, cycle: datetime) -> dict[str, Any]:
     counts = {
         "total": reported.nodes, "known": reported.known,
-        "stale": reported.stale, "missing": reported.missing,
+        "stale": reported.staleCount, "missing": reported.missingCount,
     }  # fmt: skip
-    status: dict[str, Any] = {"lastCycle": rfc3339(reported.at), "nodes": counts}
-    if reported.stale_names:
-        status["staleNodes"] = list(reported.stale_names)
-    if reported.missing_names:
-        status["missingNodes"] = list(reported.missing_names)
+    status: dict[str, Any] = {"lastCycle": rfc3339(cycle), "nodes": counts}
+    if reported.stale:
+        status["staleNodes"] = reported.stale
+    if reported.missing:
+        status["missingNodes"] = reported.missing
     return status
 
 
@@ -117,7 +117,7 @@ def _accepted(inputs: StatusInput, before: Mapping[str, Any]) -> Condition:
 
 
 def _available(
-    snapshot: Snapshot, inputs: StatusInput, reported: AnnotatorReport
+    snapshot: Snapshot, inputs: StatusInput, reported: ReportedState
 ) -> tuple[Condition, float | None]:
     """Return whether load is measured and annotated, and seconds until that may change."""
     if inputs.another or inputs.effective.request is None:
@@ -125,7 +125,7 @@ def _available(
     deployments = snapshot.loads.objects.get(DEPLOYMENTS, {})
     deployment = deployments.get(f"{names.LOAD_ANNOTATOR}-{inputs.name}") or {}
     ready = int((deployment.get("status") or {}).get("readyReplicas") or 0)
-    age = (snapshot.now - reported.at).total_seconds() if reported.at is not None else None
+    age = (snapshot.now - reported.time).total_seconds() if reported.time is not None else None
     allowed = max(REPORT_TIMEOUT, 3 * inputs.effective.request.policy.cycle)
     born = timestamp(inputs.obj["metadata"].get("creationTimestamp"))
     left = START_TIMEOUT - (snapshot.now - born).total_seconds() if born is not None else 0.0
@@ -170,7 +170,7 @@ def _degraded(
     accepted: Condition,
     available: Condition,
     trouble: str,
-    reported: AnnotatorReport,
+    reported: ReportedState,
     exporters: str,
 ) -> Condition:
     problems: list[tuple[str, str]] = []
@@ -180,18 +180,18 @@ def _degraded(
         problems.append((SYNC_ERROR, trouble))
     if available.status != "True" and available.reason not in ("Starting", "NotInForce"):
         problems.append((available.reason, available.message))
-    if reported.stale or reported.missing:
+    if reported.staleCount or reported.missingCount:
         problems.append(("NodesUnknown", _unknown(reported)))
     if exporters:
         problems.append(("ExporterNotReady", exporters))
     return problem_condition(names.DEGRADED, problems)
 
 
-def _unknown(reported: AnnotatorReport) -> str:
+def _unknown(reported: ReportedState) -> str:
     parts = []
     for count, some, what in (
-        (reported.stale, reported.stale_names, "stale"),
-        (reported.missing, reported.missing_names, "never known"),
+        (reported.staleCount, reported.stale, "stale"),
+        (reported.missingCount, reported.missing, "never known"),
     ):
         if count:
             shown = listing(some[:_SHOWN]).replace(" or ", " and ")

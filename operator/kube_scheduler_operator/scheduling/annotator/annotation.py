@@ -14,13 +14,9 @@ from typing import Any, Final
 from ...base.json_text import parse_json
 from ...base.limits import ANNOTATION
 from ...base.names import LOAD_ANNOTATION
-from ..load.policy import HOT_VALUE, METRICS, SAFE_KEYS, Rules
+from ..load.policy import CRANE, HOT_VALUE, METRICS, OWN, SAFE, SAFE_KEYS, Rules
 from .measurement import KEYS as METRIC_KEYS
 from .measurement import UNKNOWN, Load
-
-OWN: Final = "own"
-CRANE: Final = "crane"
-SAFE: Final = "safe"
 
 _SAFE_REQUESTED: Final[Mapping[str, str]] = {
     "requested-cpu": "cpu",

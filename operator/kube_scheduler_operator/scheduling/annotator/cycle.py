@@ -18,7 +18,7 @@ from ...base.klog import kv
 from ...kube.api import Api
 from ...kube.errors import Conflict, KubeError, NotFound
 from ...kube.resource import NODES, ObjectRef
-from ..load.policy import LoadPolicy, time_zone
+from ..load.policy import CRANE, SAFE, LoadPolicy, time_zone
 from . import annotation
 from .bindings import PodBindings
 from .counters import Counters
@@ -106,7 +106,7 @@ class Annotator:
     def pods_changed(self, name: str) -> None:
         """Poll a node early if its hot value has changed."""
         node = self.nodes.get(name)
-        if node is None or self.bindings is None or annotation.CRANE not in self.policy.write:
+        if node is None or self.bindings is None or CRANE not in self.policy.write:
             return
         if node.load is None or self.bindings.hot(name, self._now()) == (node.hot or 0):
             return
@@ -272,7 +272,7 @@ class Annotator:
     def _desired(self, node: AnnotatedNode, load: Load) -> tuple[str, dict[str, str | None]]:
         policy, reason = self.policy, why_write(node.written, load, self.policy)
         desired: dict[str, str | None] = dict(annotation.own(load))
-        if annotation.CRANE in policy.write:
+        if CRANE in policy.write:
             hot = self.bindings.hot(node.name, self._now()) if self.bindings else 0
             family = annotation.crane(load, policy.rules, self._zone, hot, self._now())
             desired.update(family)
@@ -280,7 +280,7 @@ class Annotator:
                 reason = "hot"
             if not reason and not family.keys() <= node.foreign:
                 reason = "known"
-        if annotation.SAFE in policy.write:
+        if SAFE in policy.write:
             requested = self.bindings.requested(node.name) if self.bindings else {}
             family = annotation.safe(load, requested)
             desired.update(family)

@@ -7,14 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..load.policy import METRICS, Rules
+from ..load.policy import METRICS, SAFE_KEYS, Rules
 
-KEYS: Final = (
-    *METRICS,
-    "free_cpu_mean", "free_cpu_std", "free_cpu_forecast",
-    "free_memory_mean", "free_memory_std", "free_memory_forecast",
-    "congestion",
-)  # fmt: skip
+KEYS: Final = (*METRICS, *SAFE_KEYS)
 """The metrics of the annotation, in order. Usage is a fraction of capacity, free CPU is in
 millicores, free memory in bytes, congestion 0..100."""
 

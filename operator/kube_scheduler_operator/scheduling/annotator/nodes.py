@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from ...base.names import LOAD_ANNOTATION
 from ...base.quantities import amounts
-from .annotation import KEYS, OWN, read_hot, read_own, read_requested
+from ..load.policy import OWN
+from .annotation import KEYS, read_hot, read_own, read_requested
 from .measurement import Load
 from .node_history import LoadHistory
 

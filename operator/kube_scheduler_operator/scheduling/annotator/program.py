@@ -32,14 +32,14 @@ from ...kube.resource import NODES, PODS
 from ...kube.server_clock import ServerClock
 from ...serving.health import HealthServer
 from ...serving.http_types import HttpResponse
-from ..load.policy import LoadPolicy
+from ..load.policy import CRANE, SAFE, LoadPolicy
 from ..load.policy_follower import PolicyFollower
+from ..load.reported_state import ReportedState
 from ..policies.pod_fields import POD
-from .annotation import CRANE, SAFE
 from .bindings import PodBindings
 from .counters import Counters
 from .cycle import Annotator
-from .reported_state import Publisher, ReportedState, take_state
+from .reported_state import Publisher, take_state
 from .sources import LoadSource, make_source
 
 log = logging.getLogger(__name__)

@@ -1,66 +1,26 @@
-"""The annotator's report to the operator: one ConfigMap, written when it changes.
-
-The operator copies it to the LoadPolicy's status. With a ConfigMap, the annotator needs no
-permission for LoadPolicies.
-"""
+"""Takes the annotator's report, and writes it to its ConfigMap when it changes."""
 
 from __future__ import annotations
 
 import datetime
-import json
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from ...base.klog import kv
+from ...base.names import LOAD_STATE, LOAD_STATE_KEY
 from ...base.times import rfc3339
 from ...kube.api import Api
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, ObjectRef
+from ..load.reported_state import LISTED, ReportedState
 from .cycle import Annotator
 from .nodes import NodeRegistry
 
 log = logging.getLogger(__name__)
 
-CONFIG_MAP: Final = "load-state"
-KEY: Final = "state.json"
-EXAMPLES: Final = 20
-"""Maximum number of node names per list."""
-
 REFRESH: Final = 300.0
 """Seconds after which an unchanged report is written again."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedState:
-    at: str = ""  # time of the report (RFC 3339)
-    source: str = ""  # type of the source
-    policy: str = ""  # the first ten hexadecimal digits of the SHA-256 of the policy's text
-    # annotation families that are written in addition to the operator's own
-    write: list[str] = field(default_factory=list)
-    # annotation families to remove that are no longer on any node
-    removed: list[str] = field(default_factory=list)
-    nodes: int = 0
-    known: int = 0  # number of nodes with known, recent load
-    stale: list[str] = field(default_factory=list)
-    # number of nodes with outdated load, and names of some
-    staleCount: int = 0  # noqa: N815 - as in the JSON
-    missing: list[str] = field(default_factory=list)
-    # number of nodes whose load was never known, and names of some
-    missingCount: int = 0  # noqa: N815
-    cycleSeconds: float = 0.0  # noqa: N815 - of the last cycle
-    patches: int = 0  # number of node PATCHes in the last hour
-    error: str = ""
-
-    def text(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @property
-    def essence(self) -> tuple[object, ...]:
-        """The values whose change causes a write."""
-        varying = ("at", "cycleSeconds", "patches")
-        return tuple(value for name, value in asdict(self).items() if name not in varying)
 
 
 def groups(nodes: NodeRegistry, valid: float, now: float) -> tuple[int, list[str], list[str]]:
@@ -93,9 +53,9 @@ def take_state(annotator: Annotator, digest: str, policy_error: str, now: float)
         removed=removed,
         nodes=len(nodes),
         known=known,
-        stale=stale[:EXAMPLES],
+        stale=stale[:LISTED],
         staleCount=len(stale),
-        missing=missing[:EXAMPLES],
+        missing=missing[:LISTED],
         missingCount=len(missing),
         cycleSeconds=round(counters.cycle, 1),
         patches=counters.last_hour(now),
@@ -108,7 +68,7 @@ class Publisher:
 
     def __init__(self, api: Api, namespace: str, clock: Callable[[], float]) -> None:
         self._api, self._clock = api, clock
-        self._ref = ObjectRef(CONFIG_MAPS, namespace, CONFIG_MAP)
+        self._ref = ObjectRef(CONFIG_MAPS, namespace, LOAD_STATE)
         self._written: tuple[object, ...] | None = None
         self._written_at = float("-inf")
         self._error = ""
@@ -118,7 +78,7 @@ class Publisher:
         now = self._clock()
         if state.essence == self._written and now - self._written_at < REFRESH:
             return
-        data = {"data": {KEY: state.text()}}
+        data = {"data": {LOAD_STATE_KEY: state.text()}}
         try:
             try:
                 await self._api.patch(self._ref, data)

@@ -34,9 +34,12 @@ PROMETHEUS: Final = "Prometheus"
 SOURCES: Final = (NODE_METRICS, METRICS_SERVER, KUBELET_SUMMARY, PROMETHEUS)
 
 OWN: Final = "own"
-READABLE: Final = (OWN, "crane", "crane-plus", "safe")
+CRANE: Final = "crane"
+CRANE_PLUS: Final = "crane-plus"
+SAFE: Final = "safe"
+READABLE: Final = (OWN, CRANE, CRANE_PLUS, SAFE)
 """Annotation families that scheduling can read."""
-WRITABLE: Final = ("crane", "safe")
+WRITABLE: Final = (CRANE, SAFE)
 """Annotation families that can be written in addition to the operator's own."""
 FAMILIES: Final = (OWN, *WRITABLE)
 """All annotation families that can be written."""

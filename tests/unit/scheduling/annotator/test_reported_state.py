@@ -8,14 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from kube_scheduler_operator.base.names import LOAD_STATE_KEY
 from kube_scheduler_operator.kube import api as kube
 from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
-from kube_scheduler_operator.operator.loadpolicy.load_state import read_report
-from kube_scheduler_operator.scheduling.annotator.reported_state import (
-    KEY,
-    Publisher,
-    ReportedState,
-)
+from kube_scheduler_operator.scheduling.annotator.reported_state import Publisher
+from kube_scheduler_operator.scheduling.load.reported_state import ReportedState
 
 REQUEST = ApiRequest("patch", "/api/v1/namespaces/x/configmaps/load-state")
 
@@ -74,18 +71,23 @@ async def test_operator_reads_the_written_report(api: Api, publisher: Publisher)
     sent = state(staleCount=1, stale=["a"], missingCount=2, missing=["b", "c"], removed=["crane"],
                  policy="abc", error="a: refused")  # fmt: skip
     await publisher.publish(sent)
-    report = read_report({"data": api.data})
-    assert (report.nodes, report.known, report.stale, report.missing) == (3, 3, 1, 2)
-    assert (report.stale_names, report.missing_names) == (("a",), ("b", "c"))
-    assert (report.policy, report.removed, report.error) == ("abc", ("crane",), "a: refused")
-    assert report.at is not None
-    assert set(json.loads(api.data[KEY])) >= {"write", "source", "cycleSeconds", "patches"}
+    report = ReportedState.read({"metadata": {}, "data": api.data})
+    assert (report.nodes, report.known, report.staleCount, report.missingCount) == (3, 3, 1, 2)
+    assert (report.stale, report.missing) == (["a"], ["b", "c"])
+    assert (report.policy, report.removed, report.error) == ("abc", ["crane"], "a: refused")
+    assert report.time is not None
+    assert set(json.loads(api.data[LOAD_STATE_KEY])) >= {
+        "write",
+        "source",
+        "cycleSeconds",
+        "patches",
+    }
 
 
 async def test_missing_config_map_is_created(api: Api, publisher: Publisher) -> None:
     api.data = None
     await publisher.publish(state())
-    assert json.loads(api.data[KEY])["known"] == 3
+    assert json.loads(api.data[LOAD_STATE_KEY])["known"] == 3
 
 
 async def test_failure_is_logged_once_and_retried(
