@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -23,3 +26,18 @@ async def cancel(*tasks: asyncio.Task[Any] | None) -> None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+async def until(end: Awaitable[object], work: Awaitable[T]) -> asyncio.Future[T] | None:
+    """Await `work`; return it when it is done, None if `end` came first. Raises its error."""
+    ending, working = asyncio.ensure_future(end), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((ending, working), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (working, ending):
+            task.cancel()
+        await asyncio.gather(working, ending, return_exceptions=True)
+    if working.cancelled():
+        return None
+    working.result()
+    return working

@@ -33,7 +33,7 @@ from ...base.objects import Object
 from ...base.platform import Platform
 from ...base.recognition import Decision
 from ...base.settings import Settings
-from ...base.tasks import cancel, stop_on_signals
+from ...base.tasks import cancel, stop_on_signals, until
 from ...config.language.versions import MINORS_BEHIND, Version
 from ...kube.client import ApiClient, Writes
 from ...kube.credentials import Credentials, find
@@ -269,7 +269,7 @@ class Operator:
         elector = self._elector
         assert elector is not None  # noqa: S101 - set by run()
         self._metrics.leading(self._platform.operator.lease, leads=False)
-        if not await _or_stop(stop, acquiring) or not await _or_stop(stop, discovering):
+        if not await until(stop.wait(), acquiring) or not await until(stop.wait(), discovering):
             return 0
         self._metrics.leading(self._platform.operator.lease, leads=True)
         involved = Involved(
@@ -310,9 +310,9 @@ class Operator:
         watching: asyncio.Task[None],
     ) -> None:
         replaced = replace_former_operator(api, self._platform, recorder)
-        if not await _or_stop(stop, replaced):
+        if not await until(stop.wait(), replaced):
             return
-        if not await _or_stop(stop, self._recall_version(api, stop)):
+        if not await until(stop.wait(), self._recall_version(api, stop)):
             return
         executor = Executor(api, self._store, recorder)
         self._executor, self._recorder = executor, recorder
@@ -359,7 +359,7 @@ class Operator:
         do not change while a process runs, so another platform ends it.
         """
         while self._decision is not None and self._decision.open and not stop.is_set():
-            await _or_stop(stop, asyncio.sleep(DECIDE_SECONDS))
+            await until(stop.wait(), asyncio.sleep(DECIDE_SECONDS))
             try:
                 decided = await decide_platform(api, self._options.chosen)
             except KubeError as error:
@@ -402,7 +402,7 @@ class Operator:
     async def _follow_version(self, api: ApiClient, stop: asyncio.Event) -> None:
         """Follow the provider's upgrades of the control plane, where images follow its version."""
         while not stop.is_set() and not self._platform.owns_static_pods:
-            await _or_stop(stop, asyncio.sleep(self._version.interval))
+            await until(stop.wait(), asyncio.sleep(self._version.interval))
             if self._version.observe(await self._read_version(api, stop), time.monotonic()):
                 log.info(
                     "The API server's version changed",
@@ -658,24 +658,6 @@ class Operator:
         return f"no reconcile has succeeded for {age:.0f} s: {self._failing}"
 
 
-async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
-    """Await `work`; return False if `stop` is set first."""
-    task = asyncio.ensure_future(work)
-    stopped = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-        if not task.done():
-            task.cancel()
-    if task.done():
-        task.result()
-        return True
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-    return False
-
-
 async def _retried(
     stop: asyncio.Event, what: str, read: Callable[[], Awaitable[Answer]]
 ) -> Answer | None:
@@ -685,7 +667,7 @@ async def _retried(
             return await read()
         except KubeError as error:
             log.warning("Cannot read the %s, will retry: %s", what, error)
-            await _or_stop(stop, asyncio.sleep(2.0))
+            await until(stop.wait(), asyncio.sleep(2.0))
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from ...base.klog import kv
 from ...base.names import OWN_LABELS
+from ...base.tasks import until
 from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.credentials import find
@@ -19,7 +20,7 @@ from ...kube.lease import ElectionLease, LeaderElector
 from ...kube.pages import PageSize
 from ...kube.resource import NODES, ObjectRef
 from .annotation import cleanup_patch
-from .program import LEASE, LEASE_TIMINGS, NODES_PAGE, while_leading
+from .program import LEASE, LEASE_TIMINGS, NODES_PAGE
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +41,13 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
         )
         await elector.acquire()
         try:
-            cleaned = await while_leading(elector, clean(api, families))
+            cleaned = await until(elector.hold(), clean(api, families))
         finally:
             await elector.release()
     if cleaned is None:
         log.error("Lost the Lease before all annotations were removed")
         return 1
-    log.info("Removed all annotations", extra=kv(nodes=cleaned))
+    log.info("Removed all annotations", extra=kv(nodes=cleaned.result()))
     return 0
 
 

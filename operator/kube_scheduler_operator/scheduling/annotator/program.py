@@ -14,16 +14,16 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import orjson
 
 from ...base.klog import kv
 from ...base.names import OWN_LABELS
-from ...base.tasks import cancel, stop_on_signals
+from ...base.tasks import stop_on_signals, until
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.lease import ElectionLease, LeaderElector, Timings
@@ -43,8 +43,6 @@ from .reported_state import Publisher, take_state
 from .sources import LoadSource, make_source
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 LEASE: Final = "load-annotator"
 LEASE_TIMINGS: Final = Timings(lease_duration=45.0, renew_deadline=30.0, retry_period=5.0)
@@ -95,10 +93,7 @@ class AnnotatorProgram:
         credentials = find(self._options.kubeconfig)
         client = ApiClient(credentials, field_manager="load-annotator", clock=self._clock)
         async with client as api, self._serving():
-            leading = asyncio.create_task(self._compete(api))
-            stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait((leading, stopping), return_when=asyncio.FIRST_COMPLETED)
-            await cancel(stopping, leading)
+            await until(stop.wait(), self._compete(api))
         log.info("Terminated")
         return 0
 
@@ -114,7 +109,7 @@ class AnnotatorProgram:
             while True:
                 await elector.acquire()
                 try:
-                    await while_leading(elector, self._work(api))
+                    await until(elector.hold(), self._work(api))
                 finally:
                     self._annotator = None
         finally:
@@ -238,18 +233,6 @@ class AnnotatorProgram:
                 "known": state.known, "stale": state.staleCount, "missing": state.missingCount,
             }  # fmt: skip
         return self._counters.exposition(annotator is not None, nodes).encode()
-
-
-async def while_leading(elector: LeaderElector, work: Coroutine[Any, Any, T]) -> T | None:
-    """Work until the Lease is lost; return the result, None if the work did not end before."""
-    holding, working = asyncio.create_task(elector.hold()), asyncio.create_task(work)
-    try:
-        await asyncio.wait((holding, working), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (working, holding):
-            task.cancel()
-        await asyncio.gather(working, holding, return_exceptions=True)
-    return None if working.cancelled() else working.result()
 
 
 def _log_change(state: ReportedState, logged: str) -> str:

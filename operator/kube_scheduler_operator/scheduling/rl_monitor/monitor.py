@@ -16,7 +16,7 @@ from typing import Any, Final
 from ... import __version__
 from ...base import names
 from ...base.klog import kv
-from ...base.tasks import cancel, stop_on_signals
+from ...base.tasks import cancel, stop_on_signals, until
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.errors import AlreadyExists, ApiError, NotFound
@@ -54,10 +54,7 @@ async def run(options: RlMonitorOptions) -> int:
         field_manager=f"{names.PROGRAM}-rl-monitor",
         user_agent=f"{names.PROGRAM}/{__version__} rl-monitor",
     ) as client:
-        learning = asyncio.create_task(_learn(client, options))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait((learning, stopping), return_when=asyncio.FIRST_COMPLETED)
-        await cancel(stopping, learning)
+        await until(stop.wait(), _learn(client, options))
     return 0
 
 
