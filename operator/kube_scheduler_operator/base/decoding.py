@@ -418,6 +418,18 @@ class Nullable:
         return None if value is None else self.kind(value, path, run)
 
 
+class UnlessEmpty:
+    """A value that may also be empty, of any type; `empty` then takes its place, or None."""
+
+    def __init__(self, kind: Type, empty: Any = None) -> None:
+        self.kind = kind
+        self.empty = empty
+
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        value = value or self.empty
+        return None if value is None else self.kind(value, path, run)
+
+
 class Either:
     """A value of one of several types; the first that accepts it counts."""
 

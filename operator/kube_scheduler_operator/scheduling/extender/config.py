@@ -18,12 +18,11 @@ from ...base.decoding import (
     Anything,
     Converted,
     DecodeError,
-    DecodingRun,
     FirstProblem,
     MapOf,
     Number,
     String,
-    Type,
+    UnlessEmpty,
     decode,
     sentence,
 )
@@ -126,23 +125,13 @@ _RESERVED: Final = ("scheduler",)
 # Classes without comparison and representation are made in a quarter of the time, at every start.
 
 
-@dataclass(eq=False, repr=False)
-class _UnlessEmpty:
-    """A value, or an empty one of any type instead of none."""
-
-    kind: Type
-
-    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        return self.kind(value or {}, path, run)
-
-
 def _level(text: str) -> str:
     level: str = decode(String(LOG_LEVELS), text.upper(), run=FirstProblem())
     return level
 
 
 _Port = Annotated[int, Number(whole=True, least=0, most=65535, converted=False)]
-_Arguments = Annotated[Mapping[str, Any], _UnlessEmpty(MapOf(Anything()))]
+_Arguments = Annotated[Mapping[str, Any], UnlessEmpty(MapOf(Anything()), {})]
 _FailurePolicy = Annotated[str, String((IGNORE, FAIL))]
 
 
@@ -203,7 +192,7 @@ class _HealthEntry:
 class _ListenEntry:
     address: str = "127.0.0.1"
     port: _Port = PORT
-    tls: Annotated[Tls, _UnlessEmpty(type_of(Tls))] = field(default_factory=Tls)
+    tls: Annotated[Tls, UnlessEmpty(type_of(Tls), {})] = field(default_factory=Tls)
     health: _HealthEntry | None = None
 
 

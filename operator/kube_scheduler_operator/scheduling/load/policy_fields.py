@@ -22,6 +22,7 @@ from ...base.decoding import (
     Record,
     RecordField,
     Type,
+    UnlessEmpty,
 )
 from ...base.field_types import camel_case
 from ...base.findings import WARNING, Path, Problem, did_you_mean, listing
@@ -200,16 +201,6 @@ class Setting:
         if isinstance(read, float) and read < self._least:
             return run.invalid(path, f"{read:g} s is too short; use {self._least:g} s or more")
         return read
-
-
-class UnlessEmpty:
-    """The decoder of a value that may also be empty, of any type; an empty value becomes None."""
-
-    def __init__(self, kind: Type) -> None:
-        self._kind = kind
-
-    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        return self._kind(value, path, run) if value else None
 
 
 class Word:

@@ -16,6 +16,7 @@ from ...base.decoding import (
     Record,
     RecordField,
     Type,
+    UnlessEmpty,
 )
 from ...base.findings import WARNING, Path, Problem, did_you_mean, listing
 from .policy import (
@@ -42,7 +43,6 @@ from .policy_fields import (
     Setting,
     SourceType,
     Time,
-    UnlessEmpty,
     Word,
 )
 

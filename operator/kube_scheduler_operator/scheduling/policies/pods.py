@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...base.bounded_cache import BoundedCache
+from ...base.objects import mapping
 from ...base.quantities import amounts
 
 Amounts = Mapping[str, float]
@@ -35,7 +36,7 @@ class Demand:
         running = containers + inits.sidecars
         self.containers = tuple(running)  # (requests, limits) of those that run concurrently
         self.overhead: Amounts = amounts(spec.get("overhead"))  # of the container runtime
-        pod = _mapping(spec.get("resources"))
+        pod = mapping(spec.get("resources"))
         requests, limits = _total(running), _total_limits(running)
         _raise_to(requests, inits.requests)
         _raise_to(limits, inits.limits)
@@ -118,7 +119,7 @@ class _InitContainers:
 
 
 def _part(container: Mapping[str, Any]) -> Part:
-    resources = _mapping(container.get("resources"))
+    resources = mapping(container.get("resources"))
     limits = amounts(resources.get("limits"))
     # The API server defaults a missing request to the limit; other sources of Pods may not.
     return {**limits, **amounts(resources.get("requests"))}, limits
@@ -192,16 +193,16 @@ def read_pod(obj: Mapping[str, Any]) -> Pod:
 
     Absent fields and fields of the wrong type are empty.
     """
-    metadata = _mapping(obj.get("metadata"))
-    spec = _mapping(obj.get("spec"))
-    status = _mapping(obj.get("status"))
+    metadata = mapping(obj.get("metadata"))
+    spec = mapping(obj.get("spec"))
+    status = mapping(obj.get("status"))
     pod = Pod()
     pod.namespace = str(metadata.get("namespace") or "")
     pod.name = str(metadata.get("name") or metadata.get("generateName") or "")
     pod.uid = str(metadata.get("uid") or "")
     pod.scheduler_name = str(spec.get("schedulerName") or "default-scheduler")
     pod.node_name = str(spec.get("nodeName") or "")
-    pod.labels = _shared_labels(_mapping(metadata.get("labels")))
+    pod.labels = _shared_labels(mapping(metadata.get("labels")))
     pod.owner_kind = _owner_kind(metadata.get("ownerReferences"))
     pod.demand = _shared_demand(spec)
     pod.created = seconds(metadata.get("creationTimestamp"))
@@ -280,10 +281,6 @@ def seconds(value: Any) -> float:
     except (ValueError, OverflowError):
         return 0.0
     return time.timestamp() if time.tzinfo else 0.0
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
