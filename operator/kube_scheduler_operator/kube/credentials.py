@@ -185,6 +185,14 @@ def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers
     return (("Impersonate-User", user), *headers) if user else ()
 
 
+def pod_namespace() -> str:
+    """Return the namespace of this Pod, as the kubelet mounted it; empty outside of a Pod."""
+    try:
+        return (SERVICE_ACCOUNT_DIR / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
 def read_service_account(directory: Path) -> Access:
     """Read the service account that the kubelet mounted into this Pod.
 

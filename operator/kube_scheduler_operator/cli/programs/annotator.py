@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from ..console.output import print_remark
 
-_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _CONFIG: Final = "/etc/kube-scheduler-operator/load/policy.json"
 
 
@@ -52,12 +51,13 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from ...base import klog
+    from ...kube.credentials import pod_namespace
     from ...kube.errors import KubeError
 
     host, colon, port = args.listen.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         args.parser.error(f"--listen-address {args.listen!r} is not HOST:PORT, e.g. 0.0.0.0:8080")
-    namespace = args.namespace or _pod_namespace()
+    namespace = args.namespace or pod_namespace()
     if not namespace:
         args.parser.error("--namespace is required outside a pod")
     level = "Debug" if args.verbosity >= 4 else "Normal"
@@ -100,10 +100,3 @@ def _clean(args: argparse.Namespace, namespace: str) -> int:
         known = ", ".join(KEYS)
         args.parser.error(f"--annotations requires one or more of {known}; unknown: {unknown}")
     return cleanup.run(args.kubeconfig, namespace, families)
-
-
-def _pod_namespace() -> str:
-    try:
-        return _NAMESPACE.read_text().strip()
-    except OSError:
-        return ""

@@ -11,11 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+import orjson
+
 from ...base.tasks import cancel
 from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.protobuf import Message
-from ...kube.reading import Loads
 from ...kube.reflector import Callbacks, Decoding, Reflector, ReflectorTuning, Selection
 from ...kube.resource import CONFIG_MAPS, NODES, PODS, Resource
 from ..policies.cluster import Cluster
@@ -41,14 +42,12 @@ class ClusterFeed:
         client: ApiClient,
         on_config_map: ConfigMapCallback,
         *,
-        loads: Loads,
         pods: bool = True,
         pace: ReflectorTuning = PACE,
     ) -> None:
         self._cluster = cluster
         self._client = client
         self._on_config_map = on_config_map
-        self._loads = loads
         self._pace = pace
         self._nodes = self._reflector(NODES, Callbacks(cluster.set_node, self._remove_node))
         self._pods: Reflector | None = None
@@ -107,7 +106,7 @@ class ClusterFeed:
         *,
         fields: Message | None = None,
     ) -> Reflector:
-        decoding = Decoding(self._loads, fields)
+        decoding = Decoding(orjson.loads, fields)
         return Reflector(
             self._client, resource, receiver, selection, decoding=decoding, tuning=self._pace
         )

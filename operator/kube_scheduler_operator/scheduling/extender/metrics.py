@@ -46,21 +46,17 @@ class MetricSources:
     waits: Callable[[], Sequence[int]] = field(default=lambda: (0, 0))
 
 
-class ExtenderMetrics:
+class ExtenderMetrics(Collector):
     def __init__(self, sources: MetricSources) -> None:
+        self._sources = sources
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         self.registry = prometheus_client.CollectorRegistry()
-        self.registry.register(_Collector(sources))
+        self.registry.register(self)
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
 
     def render(self) -> bytes:
         return prometheus_client.generate_latest(self.registry)
-
-
-class _Collector(Collector):
-    def __init__(self, sources: MetricSources) -> None:
-        self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
         sources = self._sources

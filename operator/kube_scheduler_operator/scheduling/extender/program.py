@@ -15,7 +15,6 @@ from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 import uvloop
 
 from ... import __version__
@@ -24,7 +23,7 @@ from ...base.files import fingerprint
 from ...base.klog import kv
 from ...base.tasks import cancel, stop_on_signals
 from ...kube.client import ApiClient
-from ...kube.credentials import SERVICE_ACCOUNT_DIR, find
+from ...kube.credentials import find, pod_namespace
 from ...kube.events import EventRecorder, Involved
 from ...kube.resource import PODS, ObjectRef
 from ...kube.server_clock import ServerClock
@@ -168,7 +167,7 @@ class ExtenderProgram:
             server = HttpServer(app, limits)
             if listen.tls is not None:
                 # Kubelet probes have no certificate; routes.py requires one for verbs.
-                tls = TlsFiles(*astuple(listen.tls), clients=ssl.CERT_OPTIONAL)
+                tls = TlsFiles(ssl.CERT_OPTIONAL, *astuple(listen.tls))
             await server.start(
                 listen.address, listen.port, tls.context if listen.tls and tls else None
             )
@@ -209,7 +208,7 @@ class ExtenderProgram:
             self._pod_events = PodEventRecorder(recorder)
             self._context.rejected = self._pod_events.rejected
             self._feed = ClusterFeed(
-                self._cluster, client, self._config_map, loads=orjson.loads, pods=self._needs_pods()
+                self._cluster, client, self._config_map, pods=self._needs_pods()
             )
             await self._follow_config_maps()
             task = asyncio.create_task(self._feed.run())
@@ -230,11 +229,7 @@ class ExtenderProgram:
         gc.freeze()
 
     def _own_namespace(self) -> str:
-        if namespace := self._options.environ.get("POD_NAMESPACE"):
-            return namespace
-        with contextlib.suppress(OSError):
-            return (SERVICE_ACCOUNT_DIR / "namespace").read_text(encoding="utf-8").strip()
-        return "default"
+        return self._options.environ.get("POD_NAMESPACE") or pod_namespace() or "default"
 
     def _needs_pods(self) -> bool:
         return any(policy.pods for policy in self._assembly.policies())

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-import orjson
 import pytest
 
 from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
@@ -65,7 +64,6 @@ async def world(
             made.cluster,
             client,
             lambda *reported: made.reported.append(reported),
-            loads=orjson.loads,
             pace=QUICK,
         )
         task = asyncio.create_task(made.view.run())
