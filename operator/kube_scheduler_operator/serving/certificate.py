@@ -111,13 +111,12 @@ class ServingCertificate:
         log.info("Serving certificate reloaded", extra=kv(file=str(self._files[0])))
         return True
 
-    def load(self, certificate: bytes, key: bytes) -> None:
-        """Use another certificate for new handshakes; PEM.
+    def load(self, pair: KeyPair) -> None:
+        """Use another certificate for new handshakes.
 
         Raises:
             CertificateError: they do not belong together; the one in use stays.
         """
-        pair = KeyPair(certificate, key)
         self._current = self._context(pair)
         self._loaded, self._self_signed = pair, False
 

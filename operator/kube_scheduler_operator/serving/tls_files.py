@@ -23,7 +23,7 @@ class TlsFiles:
     certificate of the client CA, if there is one.
     """
 
-    def __init__(self, certificate: str, key: str, client_ca: str, clients: ssl.VerifyMode) -> None:
+    def __init__(self, clients: ssl.VerifyMode, certificate: str, key: str, client_ca: str) -> None:
         self.certificate, self._key, self._client_ca = certificate, key or certificate, client_ca
         self._clients = clients
         self._files = tuple(filter(None, (certificate, key, client_ca)))

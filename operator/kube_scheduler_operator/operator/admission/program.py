@@ -136,7 +136,7 @@ class WebhookServer:
             if self._certificate is None:
                 self._certificate = await asyncio.to_thread(ServingCertificate, pair=pair)
             else:
-                await asyncio.to_thread(self._certificate.load, pair.certificate, pair.key)
+                await asyncio.to_thread(self._certificate.load, pair)
             self._reports.certificate = serving.certificate
             if self._listener is None:
                 await self._listen(self._certificate)

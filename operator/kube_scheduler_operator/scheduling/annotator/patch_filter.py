@@ -9,32 +9,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ..load.policy import METRICS, LoadPolicy, Rules
 from .measurement import KEYS, Load, score
 
 
-@dataclass(frozen=True, slots=True)
 class Tolerance:
     """The allowed difference between an annotation and the current load."""
 
-    usage: float = 0.05  # for each usage metric, fraction of capacity
-    score: float = 5.0  # for the resulting score, points of 100; an extender's score has ten steps
+    usage: Final = 0.05  # for each usage metric, fraction of capacity
+    score: Final = 5.0  # for the resulting score, points of 100; an extender's score has ten steps
     # distance within which usage may be on the wrong side of a limit, fraction of capacity
-    limit: float = 0.005
+    limit: Final = 0.005
     # for mean and standard deviation of free CPU or memory, fraction of capacity
-    amount: float = 0.05
+    amount: Final = 0.05
     # for the forecast, fraction of capacity; an estimate, to which policies give a fifth of the
     # weight
-    forecast: float = 0.1
-    congestion: float = 10.0  # for the congestion, points of 100
-    requested: float = 0.02  # for sums of requests, fraction of capacity
-    pods: int = 1
+    forecast: Final = 0.1
+    congestion: Final = 10.0  # for the congestion, points of 100
+    requested: Final = 0.02  # for sums of requests, fraction of capacity
+    pods: Final = 1
 
-
-TOLERANCE: Final = Tolerance()
 
 _SKEW: Final = 60.0
 """Tolerated clock skew between machines in seconds."""
@@ -58,9 +54,9 @@ def why_write(written: Load | None, load: Load, policy: LoadPolicy) -> str:
     before, now = _usage(written), _usage(load)
     if _crossed(before, now, policy.rules):
         return "limit"
-    if any(abs(before[name] - now[name]) > TOLERANCE.usage for name in METRICS):
+    if any(abs(before[name] - now[name]) > Tolerance.usage for name in METRICS):
         return "usage"
-    if abs(score(before, policy.rules) - score(now, policy.rules)) > TOLERANCE.score:
+    if abs(score(before, policy.rules) - score(now, policy.rules)) > Tolerance.score:
         return "score"
     return _amounts(written, load)
 
@@ -83,9 +79,9 @@ def requested_changed(
     for name in {*written, *requested}:
         change = abs(written.get(name, 0.0) - requested.get(name, 0.0))
         if name == "pods":
-            allowed = float(TOLERANCE.pods)
+            allowed = float(Tolerance.pods)
         elif name in ("cpu", "memory"):
-            allowed = TOLERANCE.requested * capacities[name == "memory"]
+            allowed = Tolerance.requested * capacities[name == "memory"]
         else:
             allowed = 0.0  # devices and rarely requested resources
         if change > allowed:
@@ -102,7 +98,7 @@ def _crossed(before: Mapping[str, float], now: Mapping[str, float], rules: Rules
     for predicate in rules.predicates:
         old, new = before.get(predicate.name, math.nan), now.get(predicate.name, math.nan)
         wrong = (old > predicate.limit) != (new > predicate.limit)
-        if wrong and abs(new - predicate.limit) > TOLERANCE.limit:
+        if wrong and abs(new - predicate.limit) > Tolerance.limit:
             return True
     return False
 
@@ -111,9 +107,9 @@ def _amounts(written: Load, load: Load) -> str:
     for key, old, new in zip(KEYS, written.values, load.values, strict=True):
         if key.startswith("free_"):
             forecast = key.endswith("_forecast")
-            allowed = TOLERANCE.forecast if forecast else TOLERANCE.amount
+            allowed = Tolerance.forecast if forecast else Tolerance.amount
             if abs(old - new) > allowed * load.capacities["memory" in key]:
                 return "forecast" if forecast else "amount"
-        elif key == "congestion" and abs(old - new) > TOLERANCE.congestion:
+        elif key == "congestion" and abs(old - new) > Tolerance.congestion:
             return "congestion"
     return ""

@@ -161,7 +161,7 @@ def _tls(options: ExporterOptions) -> Callable[[], ssl.SSLContext] | None:
     from ...serving.tls_files import TlsError, TlsFiles
 
     paths = options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
-    files = TlsFiles(*(str(path or "") for path in paths), clients=ssl.CERT_REQUIRED)
+    files = TlsFiles(ssl.CERT_REQUIRED, *(str(path or "") for path in paths))
 
     def current() -> ssl.SSLContext:
         try:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_scheduler_operator.scheduling.annotator import patch_filter
 from kube_scheduler_operator.scheduling.annotator.annotation import own, read_own
 from kube_scheduler_operator.scheduling.annotator.measurement import KEYS, Load, score
 from kube_scheduler_operator.scheduling.annotator.patch_filter import (
-    TOLERANCE,
+    Tolerance,
     refresh_of,
     requested_changed,
     why_write,
@@ -85,7 +83,7 @@ def test_fluctuation_near_a_limit_is_tolerated() -> None:
 
 def test_small_change_with_high_weight_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Rules(predicates=(), priorities=(Priority("cpu_usage_avg_5m", 1.0),))
-    monkeypatch.setattr(patch_filter, "TOLERANCE", replace(TOLERANCE, usage=0.5))
+    monkeypatch.setattr(Tolerance, "usage", 0.5)
     before, now = load(), load(cpu_usage_avg_5m=0.36)
     assert why_write(before, now, LoadPolicy(rules)) == "score"
     light = (Priority("cpu_usage_avg_5m", 0.1), Priority("mem_usage_avg_5m", 1.0))
@@ -164,18 +162,18 @@ def test_annotation_is_never_too_old_or_too_inaccurate(
         written_usage = {name: written[name] for name in METRICS}
         true = {name: now[name] for name in METRICS}
         for name in METRICS:
-            assert abs(written_usage[name] - true[name]) <= TOLERANCE.usage + slack
+            assert abs(written_usage[name] - true[name]) <= Tolerance.usage + slack
         for predicate in rules.predicates:
             agree = (written_usage[predicate.name] > predicate.limit) == (
                 true[predicate.name] > predicate.limit
             )
-            assert agree or abs(true[predicate.name] - predicate.limit) <= TOLERANCE.limit + slack
+            assert agree or abs(true[predicate.name] - predicate.limit) <= Tolerance.limit + slack
         assert (
-            abs(score(written_usage, rules) - score(true, rules)) <= TOLERANCE.score + 100 * slack
+            abs(score(written_usage, rules) - score(true, rules)) <= Tolerance.score + 100 * slack
         )
         for key in KEYS:
             if key.startswith("free_"):
-                part = TOLERANCE.forecast if key.endswith("forecast") else TOLERANCE.amount
+                part = Tolerance.forecast if key.endswith("forecast") else Tolerance.amount
                 allowed = part * CAPACITIES["memory" in key] + 1
                 assert abs(written[key] - now[key]) <= allowed
 
