@@ -40,6 +40,7 @@ from kube_scheduler_operator.config.language.validation.profiles import decoded_
 
 _FIT: Final = "NodeResourcesFit"
 _EXTENDER_TIMEOUT: Final = "5s"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def defaulted_config(config: Mapping[str, Any], target: Target) -> dict[str, Any]:
@@ -101,38 +102,81 @@ def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
     return copied
 
 
-def encode(value: Any, kind: Type, minor: int) -> Any:
-    """Encode a decoded value as Go: empty fields only where their struct has no omitempty."""
+def encode(value: Any, kind: Type, minor: int, name: str = "") -> Any:
+    """Encode a decoded value as Go: empty fields only where their struct has no omitempty.
+
+    `name` is the field or the plugin that has the value; empty for the configuration.
+    """
     if isinstance(kind, Struct):
+        always, optional = _ALWAYS.get(name, ()), _OPTIONAL.get(name, ())
         fields = {}
-        for name in kind.known(minor):
-            item = value.get(name)
+        for key in kind.known(minor):
+            item = value.get(key)
+            field = kind.fields[key]
             if item is None:
-                written, item = _absent(name, kind)
-            else:
-                filled = item not in ("", 0, False) and item != []
-                whole = isinstance(kind.fields[name], Struct) or kind.fields[name] == "any"
-                written = filled or whole or name in kind.always or name in kind.optional
-            if written:
-                fields[name] = None if item is None else encode(item, kind.fields[name], minor)
+                if key not in optional and isinstance(field, Struct):
+                    fields[key] = encode({}, field, minor, key)
+                elif key in always:
+                    empty = key in optional or isinstance(field, ListType)
+                    fields[key] = None if empty else encode(zero(field), field, minor, key)
+                continue
+            filled = item not in ("", 0, False) and item != []
+            whole = isinstance(field, Struct) or field == "any"
+            if filled or whole or key in always or key in optional:
+                fields[key] = encode(item, field, minor, key)
         return fields
     if isinstance(kind, ListType):
-        return [encode(item, kind.item, minor) for item in value]
+        return [encode(item, kind.item, minor, name) for item in value]
     if isinstance(kind, Map):
-        return {key: encode(item, kind.item, minor) for key, item in value.items()}
+        return {key: encode(item, kind.item, minor, name) for key, item in value.items()}
     return duration_text(nanoseconds(value)) if kind == DURATION else value
 
 
-def _absent(name: str, kind: Struct) -> tuple[bool, Any]:
-    """Return (whether an absent field is written, its value)."""
-    field = kind.fields[name]
-    if name in kind.optional:
-        return name in kind.always, None
-    if isinstance(field, Struct):
-        return True, {}
-    if isinstance(field, ListType):
-        return name in kind.always, None
-    return name in kind.always, zero(field)
+_PLUGIN: Final = ("name",)
+_REQUIREMENT: Final = ("key", "operator")
+_ALWAYS: Final[Mapping[str, Sequence[str]]] = {
+    "": ("leaderElection", "clientConnection"),
+    "leaderElection": (*TIMINGS, "resourceLock", "resourceName", "resourceNamespace"),
+    "clientConnection": ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"),
+    "enabled": _PLUGIN,
+    "disabled": _PLUGIN,
+    "pluginConfig": _PLUGIN,
+    "extenders": ("urlPrefix", "httpTimeout"),
+    "managedResources": ("name",),
+    "matchExpressions": _REQUIREMENT,
+    "matchFields": _REQUIREMENT,
+    "shape": ("utilization", "score"),
+    "resources": ("name",),
+    "defaultConstraints": ("maxSkew", "topologyKey", "whenUnsatisfiable"),
+    "DynamicResources": ("filterTimeout",),
+    "InterPodAffinity": ("ignorePreferredTermsOfExistingPods",),
+    _REQUIRED: ("nodeSelectorTerms",),
+    "preferredDuringSchedulingIgnoredDuringExecution": ("weight", "preference"),
+}
+"""Struct -> its fields that are written even if unset (no `omitempty` in Go)."""
+_OPTIONAL: Final[Mapping[str, Sequence[str]]] = {
+    "": (
+        "parallelism", "enableProfiling", "enableContentionProfiling", "percentageOfNodesToScore",
+        "podInitialBackoffSeconds", "podMaxBackoffSeconds",
+    ),
+    "leaderElection": ("leaderElect",),
+    "profiles": ("schedulerName", "percentageOfNodesToScore", "plugins"),
+    "enabled": ("weight",),
+    "disabled": ("weight",),
+    "extenders": ("tlsConfig",),
+    "defaultConstraints": (
+        "labelSelector", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy",
+    ),
+    "DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"),
+    "DynamicResources": ("filterTimeout", "bindingTimeout"),
+    "InterPodAffinity": ("hardPodAffinityWeight",),
+    "NodeAffinity": ("addedAffinity",),
+    "addedAffinity": (_REQUIRED,),
+    "NodeResourcesFit": ("scoringStrategy",),
+    "scoringStrategy": ("requestedToCapacityRatio",),
+    "VolumeBinding": ("bindTimeoutSeconds",),
+}  # fmt: skip
+"""Struct -> its fields that distinguish unset from zero, which is written (pointers in Go)."""
 
 
 def _leader_election(election: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,7 +210,7 @@ def _profile(
             if name == _FIT and ignored:
                 args["ignoredResources"] = list(ignored)  # replaces those of the profile
             typed = {"apiVersion": API_VERSION, "kind": f"{name}Args"}
-            args = encode({**args, **typed}, kind, target.minor)
+            args = encode({**args, **typed}, kind, target.minor, name)
         if args is not None:
             entries.append({"name": name, "args": args})
     default = {"schedulerName": DEFAULT_SCHEDULER} if alone else {}

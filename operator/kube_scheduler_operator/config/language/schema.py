@@ -1,7 +1,7 @@
-"""The fields of KubeSchedulerConfiguration v1: types, versions, and JSON encoding.
+"""The fields of KubeSchedulerConfiguration v1: their types and versions.
 
 The tables restate the Go structs of k8s.io/kube-scheduler/config/v1 and their embedded structs, for
-decode.py; the tests also encode with them.
+decode.py.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ class Map:
 class Struct:
     fields: Mapping[str, Type]
     since: Mapping[str, int] | None = None  # field -> minor of 1.x that added it
-    always: frozenset[str] = frozenset()  # written even if unset (no `omitempty` in Go)
-    # that distinguish unset from zero (pointers in Go): zero is written, null means unset
+    # durations that distinguish unset from zero (pointers in Go): null means unset
     optional: frozenset[str] = frozenset()
 
     def known(self, minor: int) -> tuple[str, ...]:
@@ -57,15 +56,6 @@ def _known(struct: Struct, minor: int) -> tuple[str, ...]:
 Type = Scalar | List | Map | Struct
 
 
-def _struct(
-    fields: Mapping[str, Type],
-    always: str = "",
-    optional: str = "",
-    since: Mapping[str, int] | None = None,
-) -> Struct:
-    return Struct(fields, since, frozenset(always.split()), frozenset(optional.split()))
-
-
 POINTS: Final = (
     "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve",
     "permit", "preBind", "bind", "postBind", "placementGenerate", "placementScore",
@@ -74,17 +64,17 @@ POINTS: Final = (
 """Extension points at which a plugin can be listed, in the order of a scheduling cycle."""
 POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36, "podGroupPostFilter": 37}
 
-_PLUGIN: Final = _struct({"name": STRING, "weight": INT32}, "name", "weight")
+_PLUGIN: Final = Struct({"name": STRING, "weight": INT32})
 PLUGIN_SET: Final = Struct({"enabled": List(_PLUGIN), "disabled": List(_PLUGIN)})
 _PLUGINS: Final = Struct(dict.fromkeys((*POINTS, "multiPoint"), PLUGIN_SET), since=POINTS_SINCE)
-PROFILE: Final = _struct({
+PROFILE: Final = Struct({
     "schedulerName": STRING,
     "percentageOfNodesToScore": INT32,
     "plugins": _PLUGINS,
     # The type of args depends on the plugin: ARGS below.
-    "pluginConfig": List(_struct({"name": STRING, "args": "any"}, "name")),
-}, optional="schedulerName percentageOfNodesToScore plugins")  # fmt: skip
-_EXTENDER: Final = _struct({
+    "pluginConfig": List(Struct({"name": STRING, "args": "any"})),
+})  # fmt: skip
+_EXTENDER: Final = Struct({
     "urlPrefix": STRING,
     "filterVerb": STRING,
     "preemptVerb": STRING,
@@ -99,23 +89,22 @@ _EXTENDER: Final = _struct({
     }),
     "httpTimeout": DURATION,
     "nodeCacheCapable": BOOL,
-    "managedResources": List(_struct({"name": STRING, "ignoredByScheduler": BOOL}, "name")),
+    "managedResources": List(Struct({"name": STRING, "ignoredByScheduler": BOOL})),
     "ignorable": BOOL,
-}, always="urlPrefix httpTimeout", optional="tlsConfig")  # fmt: skip
-CONFIGURATION: Final = _struct({
+})  # fmt: skip
+CONFIGURATION: Final = Struct({
     "apiVersion": STRING,
     "kind": STRING,
     "parallelism": INT32,
-    "leaderElection": _struct({
+    "leaderElection": Struct({
         "leaderElect": BOOL,
         "leaseDuration": DURATION, "renewDeadline": DURATION, "retryPeriod": DURATION,
         "resourceLock": STRING, "resourceName": STRING, "resourceNamespace": STRING,
-    }, always="leaseDuration renewDeadline retryPeriod resourceLock resourceName resourceNamespace",
-       optional="leaderElect"),
-    "clientConnection": _struct({
+    }),
+    "clientConnection": Struct({
         "kubeconfig": STRING, "acceptContentTypes": STRING, "contentType": STRING,
         "qps": "float", "burst": INT32,
-    }, always="kubeconfig acceptContentTypes contentType qps burst"),
+    }),
     "enableProfiling": BOOL,
     "enableContentionProfiling": BOOL,
     "percentageOfNodesToScore": INT32,
@@ -124,76 +113,68 @@ CONFIGURATION: Final = _struct({
     "profiles": List(PROFILE),
     "extenders": List(_EXTENDER),
     "delayCacheUntilActive": BOOL,
-}, always="leaderElection clientConnection", optional="parallelism enableProfiling "
-   "enableContentionProfiling percentageOfNodesToScore podInitialBackoffSeconds "
-   "podMaxBackoffSeconds")  # fmt: skip
+})  # fmt: skip
 
 TIMINGS: Final = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
 """The timings of leaderElection, with their defaults."""
 
-_REQUIREMENTS: Final = List(
-    _struct({"key": STRING, "operator": STRING, "values": List(STRING)}, "key operator")
-)
+_REQUIREMENTS: Final = List(Struct({"key": STRING, "operator": STRING, "values": List(STRING)}))
 _NODE_SELECTOR_TERM: Final = Struct({
     "matchExpressions": _REQUIREMENTS, "matchFields": _REQUIREMENTS,
 })  # fmt: skip
-_SHAPE: Final = List(_struct({"utilization": INT32, "score": INT32}, "utilization score"))
-_RESOURCES: Final = List(_struct({"name": STRING, "weight": INT64}, "name"))
-_TOPOLOGY_SPREAD_CONSTRAINT: Final = _struct({
+_SHAPE: Final = List(Struct({"utilization": INT32, "score": INT32}))
+_RESOURCES: Final = List(Struct({"name": STRING, "weight": INT64}))
+_TOPOLOGY_SPREAD_CONSTRAINT: Final = Struct({
     "maxSkew": INT32, "topologyKey": STRING, "whenUnsatisfiable": STRING,
     "labelSelector": Struct({"matchLabels": Map(STRING), "matchExpressions": _REQUIREMENTS}),
     "minDomains": INT32, "nodeAffinityPolicy": STRING, "nodeTaintsPolicy": STRING,
     "matchLabelKeys": List(STRING),
-}, always="maxSkew topologyKey whenUnsatisfiable",
-   optional="labelSelector minDomains nodeAffinityPolicy nodeTaintsPolicy")  # fmt: skip
+})  # fmt: skip
 
 
-def _args(
+def arguments_struct(
     fields: Mapping[str, Type],
-    always: str = "",
-    optional: str = "",
     since: Mapping[str, int] | None = None,
+    optional: frozenset[str] = frozenset(),
 ) -> Struct:
-    return _struct({"apiVersion": STRING, "kind": STRING, **fields}, always, optional, since)
+    return Struct({"apiVersion": STRING, "kind": STRING, **fields}, since, optional)
 
 
 ARGS: Final[Mapping[str, Struct]] = {
-    "DefaultPreemption": _args({
+    "DefaultPreemption": arguments_struct({
         "minCandidateNodesPercentage": INT32, "minCandidateNodesAbsolute": INT32,
-    }, optional="minCandidateNodesPercentage minCandidateNodesAbsolute"),
-    "DynamicResources": _args(
+    }),
+    "DynamicResources": arguments_struct(
         {"filterTimeout": DURATION, "bindingTimeout": DURATION},
-        "filterTimeout", "filterTimeout bindingTimeout", {"bindingTimeout": 35},
+        {"bindingTimeout": 35}, frozenset({"filterTimeout", "bindingTimeout"}),
     ),
-    "InterPodAffinity": _args({
+    "InterPodAffinity": arguments_struct({
         "hardPodAffinityWeight": INT32, "ignorePreferredTermsOfExistingPods": BOOL,
-    }, "ignorePreferredTermsOfExistingPods", "hardPodAffinityWeight"),
-    "NodeAffinity": _args({
-        "addedAffinity": _struct({
-            "requiredDuringSchedulingIgnoredDuringExecution": _struct(
-                {"nodeSelectorTerms": List(_NODE_SELECTOR_TERM)}, "nodeSelectorTerms"
+    }),
+    "NodeAffinity": arguments_struct({
+        "addedAffinity": Struct({
+            "requiredDuringSchedulingIgnoredDuringExecution": Struct(
+                {"nodeSelectorTerms": List(_NODE_SELECTOR_TERM)}
             ),
-            "preferredDuringSchedulingIgnoredDuringExecution": List(_struct(
-                {"weight": INT32, "preference": _NODE_SELECTOR_TERM}, "weight preference"
-            )),
-        }, optional="requiredDuringSchedulingIgnoredDuringExecution"),
-    }, optional="addedAffinity"),
-    "NodeResourcesBalancedAllocation": _args({"resources": _RESOURCES}),
-    "NodeResourcesFit": _args({
+            "preferredDuringSchedulingIgnoredDuringExecution": List(
+                Struct({"weight": INT32, "preference": _NODE_SELECTOR_TERM})
+            ),
+        }),
+    }),
+    "NodeResourcesBalancedAllocation": arguments_struct({"resources": _RESOURCES}),
+    "NodeResourcesFit": arguments_struct({
         "ignoredResources": List(STRING),
         "ignoredResourceGroups": List(STRING),
-        "scoringStrategy": _struct({
+        "scoringStrategy": Struct({
             "type": STRING,
             "resources": _RESOURCES,
             "requestedToCapacityRatio": Struct({"shape": _SHAPE}),
-        }, optional="requestedToCapacityRatio"),
-    }, optional="scoringStrategy"),
-    "PodTopologySpread": _args({
+        }),
+    }),
+    "PodTopologySpread": arguments_struct({
         "defaultConstraints": List(_TOPOLOGY_SPREAD_CONSTRAINT), "defaultingType": STRING,
     }),
-    "VolumeBinding": _args(
-        {"bindTimeoutSeconds": INT64, "shape": _SHAPE}, optional="bindTimeoutSeconds"
-    ),
+    "VolumeBinding": arguments_struct({"bindTimeoutSeconds": INT64, "shape": _SHAPE}),
 }  # fmt: skip
 """The arguments that kube-scheduler decodes; it passes on those of other plugins unchanged."""
 ARGS_SINCE: Final = {"DynamicResources": 34}

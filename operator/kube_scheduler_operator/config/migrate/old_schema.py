@@ -26,6 +26,7 @@ from ..language.schema import (
     Map,
     Struct,
     Type,
+    arguments_struct,
 )
 from . import old_defaults
 from .changes import ConversionLog, refuse
@@ -56,6 +57,12 @@ _POINTS: Final = (
 )  # fmt: skip
 
 
+def _fields(kind: Type) -> Mapping[str, Type]:
+    """Return the fields of a struct, or of the structs in a list."""
+    inner = kind.item if isinstance(kind, List) else kind
+    return inner.fields if isinstance(inner, Struct) else {}
+
+
 def _profiles(*points: str) -> List:
     return List(Struct({
         "schedulerName": STRING,
@@ -83,12 +90,6 @@ _BETA: Final[Mapping[str, Type]] = {
     "leaderElection": _V1["leaderElection"],
     "extenders": _V1["extenders"],
 }
-_ALPHA1_ELECTION: Final = Struct({
-    "leaderElect": BOOL,
-    "leaseDuration": "duration", "renewDeadline": "duration", "retryPeriod": "duration",
-    "resourceLock": STRING, "resourceName": STRING, "resourceNamespace": STRING,
-    "lockObjectName": STRING, "lockObjectNamespace": STRING,
-})  # fmt: skip
 
 _ALPHA1: Final = Struct({
     **_COMMON,
@@ -102,7 +103,10 @@ _ALPHA1: Final = Struct({
         }),
     }),
     "hardPodAffinitySymmetricWeight": INT32,
-    "leaderElection": _ALPHA1_ELECTION,
+    "leaderElection": Struct({
+        **_fields(_V1["leaderElection"]),
+        "lockObjectName": STRING, "lockObjectNamespace": STRING,
+    }),
     "disablePreemption": BOOL,
     "bindTimeoutSeconds": INT64,
     "failureDomains": STRING,
@@ -137,14 +141,6 @@ _RATIO: Final = Struct({
     "shape": List(Struct({"utilization": INT32, "score": INT32})),
     "resources": List(Struct({"name": STRING, "weight": INT64})),
 })  # fmt: skip
-
-
-def _fields(kind: Type) -> Mapping[str, Type]:
-    """Return the fields of a struct, or of the structs in a list."""
-    inner = kind.item if isinstance(kind, List) else kind
-    return inner.fields if isinstance(inner, Struct) else {}
-
-
 _V1_EXTENDER: Final = _fields(_V1["extenders"])
 _POLICY: Final = Struct({
     "apiVersion": STRING,
@@ -189,25 +185,19 @@ SOURCE_VERSIONS: Final[Mapping[str, SourceVersion]] = {
 }
 
 
-def _args(**fields: Any) -> Struct:
-    return Struct({"apiVersion": STRING, "kind": STRING, **fields})
-
-
 _OLD_ARGS: Final[Mapping[str, Struct]] = {
     **ARGS,
-    "NodeLabel": _args(
-        presentLabels=List(STRING),
-        absentLabels=List(STRING),
-        presentLabelsPreference=List(STRING),
-        absentLabelsPreference=List(STRING),
-    ),
-    "ServiceAffinity": _args(
-        affinityLabels=List(STRING), antiAffinityLabelsPreference=List(STRING)
-    ),
-    "NodeResourcesLeastAllocated": _args(resources=_RATIO.fields["resources"]),
-    "NodeResourcesMostAllocated": _args(resources=_RATIO.fields["resources"]),
-    "RequestedToCapacityRatio": _args(**_RATIO.fields),
-}
+    "NodeLabel": arguments_struct({
+        "presentLabels": List(STRING), "absentLabels": List(STRING),
+        "presentLabelsPreference": List(STRING), "absentLabelsPreference": List(STRING),
+    }),
+    "ServiceAffinity": arguments_struct({
+        "affinityLabels": List(STRING), "antiAffinityLabelsPreference": List(STRING),
+    }),
+    "NodeResourcesLeastAllocated": arguments_struct({"resources": _RATIO.fields["resources"]}),
+    "NodeResourcesMostAllocated": arguments_struct({"resources": _RATIO.fields["resources"]}),
+    "RequestedToCapacityRatio": arguments_struct(_RATIO.fields),
+}  # fmt: skip
 
 
 def is_in_tree(name: str) -> bool:
