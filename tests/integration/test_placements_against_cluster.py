@@ -21,6 +21,8 @@ from typing import Any, Final
 import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.cli.simulation.answer import ConfigurationResult
+from kube_scheduler_operator.cli.simulation.picture import svg
 from kube_scheduler_operator.config.language.merging.presets import profile_fragment
 from kube_scheduler_operator.simulate.configuration import (
     default_configuration,
@@ -28,7 +30,6 @@ from kube_scheduler_operator.simulate.configuration import (
     with_profile,
 )
 from kube_scheduler_operator.simulate.kinds import NODES, PODS
-from kube_scheduler_operator.simulate.picture import Panel, svg
 from kube_scheduler_operator.simulate.placements import distribution, placements, spread
 from kube_scheduler_operator.simulate.run import RunOptions
 from kube_scheduler_operator.simulate.utilization import Utilization, utilization_of
@@ -173,7 +174,7 @@ def real(
 def test_the_simulated_median_lies_within_the_range_of_the_real_cluster(
     real: RealCluster, kube_scheduler_binary: Path, tmp_path: Path
 ) -> None:
-    panels = []
+    columns = []
     used = {}
     for profile in ("LowNodeUtilization", "HighNodeUtilization"):
         config = with_profile(default_configuration(), profile_fragment(profile))
@@ -198,10 +199,10 @@ def test_the_simulated_median_lies_within_the_range_of_the_real_cluster(
         assert expected["pending"].most == 0
         assert actual.least <= expected["nodesUsed"].median <= actual.most
         used[profile] = actual.median
-        panels.append(Panel(profile, outcomes, [("nodes used", f"{actual.median:g}")]))
+        columns.append(ConfigurationResult(profile, outcomes))
     assert used["HighNodeUtilization"] < used["LowNodeUtilization"] == NODE_COUNT
     picture = tmp_path / "nodes.svg"
-    picture.write_text(svg(f"{COUNT} pods on {NODE_COUNT} nodes", panels))
+    picture.write_text(svg(f"{COUNT} pods on {NODE_COUNT} nodes", columns))
     assert picture.read_text().count("<rect") > 4 * NODE_COUNT
 
 

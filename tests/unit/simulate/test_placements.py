@@ -1,14 +1,11 @@
-"""Figures of several runs, and their picture."""
+"""Figures of several runs."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
-from xml.etree import ElementTree
 
-from kube_scheduler_operator.simulate.picture import Panel, ranked, svg
 from kube_scheduler_operator.simulate.placements import (
-    PlacementOutcome,
     Spread,
     distribution,
     interleaved,
@@ -17,28 +14,10 @@ from kube_scheduler_operator.simulate.placements import (
     spread,
 )
 from kube_scheduler_operator.simulate.scenario import Prepared
-from kube_scheduler_operator.simulate.utilization import Utilization
 from kube_scheduler_operator.simulate.world import World
 
 from ... import builders
-
-_SVG = "{http://www.w3.org/2000/svg}"
-
-
-def outcome(placed: dict[str, str], cpu: dict[str, float]) -> PlacementOutcome:
-    utilization = Utilization(
-        {node: {"cpu": 1000.0} for node in cpu},
-        {node: {"cpu": amount} for node, amount in cpu.items()},
-        {node: int(amount > 0) for node, amount in cpu.items()},
-    )
-    return PlacementOutcome(placed=placed, utilization=utilization)
-
-
-RUNS = [
-    outcome({"x": "a", "y": "a"}, {"a": 900.0, "b": 0.0}),
-    outcome({"x": "a", "y": "b"}, {"a": 400.0, "b": 500.0}),
-    outcome({"x": "a", "y": "b"}, {"a": 600.0, "b": 300.0}),
-]
+from .outcomes import RUNS
 
 
 def test_figures_have_a_median_and_a_range() -> None:
@@ -51,22 +30,6 @@ def test_figures_have_a_median_and_a_range() -> None:
 
 def test_nodes_are_listed_with_the_spread_of_their_pods_most_first() -> None:
     assert node_counts(RUNS) == {"a": Spread(1, 1, 2), "b": Spread(0, 1, 1)}
-
-
-def test_nodes_are_compared_by_rank_because_ties_exchange_them() -> None:
-    shares = [run.utilization.shares("cpu") for run in RUNS]
-    assert ranked(shares) == [Spread(50, 60, 90), Spread(0, 30, 40)]
-
-
-def test_a_picture_has_a_panel_for_each_configuration_and_a_bar_for_each_node() -> None:
-    panels = [Panel("today", RUNS, [("nodes used", "2")]), Panel("a<b>&", RUNS[:1], [])]
-    root = ElementTree.fromstring(svg("web & more", panels))
-    texts = [each.text for each in root.iter(f"{_SVG}text")]
-    assert {"today", "a<b>&", "3 runs", "1 run", "nodes used", "web & more"} <= set(texts)
-    bars = [each for each in root.iter(f"{_SVG}rect") if each.get("fill") != "#ffffff"]
-    assert len(bars) == 2 * 2
-    heights = sorted(float(each.get("height", "")) for each in bars)
-    assert heights == [0.0, 45.0, 90.0, 135.0]  # of 150: 0 %, 30 %, 60 %, 90 %
 
 
 def _pod(name: str, owner: str, kind: str = "ReplicaSet", **metadata: str) -> dict[str, Any]:

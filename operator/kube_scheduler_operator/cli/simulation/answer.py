@@ -46,6 +46,16 @@ class ConfigurationResult:
         """The number of runs in which everything fits."""
         return sum(outcome.fits for outcome in self.outcomes)
 
+    def cells(self) -> Iterator[tuple[str, str]]:
+        """Yield (name, value) of each figure."""
+        figures = distribution(self.outcomes)
+        zones = [key for key in figures if key.startswith("zone.")]
+        requests = [key for key in figures if key.startswith("requestsPercent.")]
+        placed = any(figures[key].most for key in zones)
+        for key in (*_FIGURES, *requests, *(zones if placed else ())):
+            if key in figures:
+                yield _label(key), _figure(key, figures[key])
+
 
 _FIGURES: Final = {
     "largest": "pods that fit",
@@ -178,7 +188,7 @@ class SimulationAnswer:
         )
 
     def _table(self) -> Iterator[str]:
-        by_column = [dict(self.cells(column)) for column in self.columns]
+        by_column = [dict(column.cells()) for column in self.columns]
         names = list(dict.fromkeys(name for cells in by_column for name in cells))
         now = {
             _label(key): _figure(key, Spread(value, value, value))
@@ -200,16 +210,6 @@ class SimulationAnswer:
             "fullestNodePercent": self.now.fullest,
             **whole,
         }
-
-    def cells(self, column: ConfigurationResult) -> Iterator[tuple[str, str]]:
-        """Yield (name, value) of each figure of a configuration."""
-        figures = distribution(column.outcomes)
-        zones = [key for key in figures if key.startswith("zone.")]
-        requests = [key for key in figures if key.startswith("requestsPercent.")]
-        placed = any(figures[key].most for key in zones)
-        for key in (*_FIGURES, *requests, *(zones if placed else ())):
-            if key in figures:
-                yield _label(key), _figure(key, figures[key])
 
     def _where(self, column: ConfigurationResult) -> Iterator[str]:
         counts_by_node = node_counts(column.outcomes)

@@ -135,7 +135,8 @@ async def _query_all(
     queries = [partial(_query, access, agent, key, end, details=details) for agent in agents]
     answers = []
     problems = []
-    for agent, answer in zip(agents, await _in_daemon_threads(queries, _SECONDS), strict=True):
+    outcomes = await asyncio.to_thread(_in_daemon_threads, queries, _SECONDS)
+    for agent, answer in zip(agents, outcomes, strict=True):
         if isinstance(answer, Exception):
             problems.append(f"{agent}: {answer or type(answer).__name__}")
         elif answer is None:
@@ -224,17 +225,13 @@ async def _get(url: str, limit: Size) -> tuple[int, bytes]:
 # --- threads ------------------------------------------------------------------------------------
 
 
-async def _in_daemon_threads(
+def _in_daemon_threads(
     calls: Sequence[Callable[[], T]], seconds: float
 ) -> list[T | Exception | None]:
     """Return the result or exception of each call; None: it has not ended within `seconds`.
 
     The threads may be abandoned, so that none delays the others or the end of the program.
     """
-    return await asyncio.to_thread(_run, calls, seconds)
-
-
-def _run(calls: Sequence[Callable[[], T]], seconds: float) -> list[T | Exception | None]:
     waiting: queue.SimpleQueue[tuple[Future[T | Exception], Callable[[], T]]] = queue.SimpleQueue()
     futures: list[Future[T | Exception]] = [Future() for _ in calls]
     for pair in zip(futures, calls, strict=True):

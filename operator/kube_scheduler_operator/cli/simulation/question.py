@@ -15,7 +15,6 @@ from ...kube.client import DRY_RUN, ApiClient
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...kube.resource import PODS
 from ...simulate.configuration import profiles_of, with_profile
-from ...simulate.picture import Panel, svg
 from ...simulate.placements import eligible_nodes, placements
 from ...simulate.run import RunOptions
 from ...simulate.scenario import (
@@ -41,6 +40,7 @@ from ..console.errors import UsageError, named
 from ..console.input_files import display_name, read_documents
 from ..console.output import counted, print_document, text_of
 from .answer import TODAY, ConfigurationResult, SimulationAnswer, SimulationQuestion
+from .picture import svg
 from .run import Simulation, configuration_file, from_cluster, run_simulating
 
 _FITS, _DOES_NOT_FIT = 0, 1
@@ -270,9 +270,5 @@ def _configurations(
 
 
 def _write_picture(name: str, answer: SimulationAnswer) -> None:
-    panels = [
-        Panel(column.title, column.outcomes, list(answer.cells(column)))
-        for column in answer.columns
-    ]
     with named(f"--svg {name}"):
-        Path(name).write_text(svg(answer.title, panels), encoding="utf-8")
+        Path(name).write_text(svg(answer.title, answer.columns), encoding="utf-8")

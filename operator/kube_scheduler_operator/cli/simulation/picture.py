@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from ..base.quantities import CPU, MEMORY
-from .placements import PlacementOutcome, Spread, spread
+from ...base.quantities import CPU, MEMORY
+from ...simulate.placements import PlacementOutcome, Spread, spread
+from .answer import ConfigurationResult
 
 _WIDTH, _HEIGHT = 420, 150
 """Pixels of a diagram."""
@@ -21,22 +21,17 @@ _FONT: Final = "font-family='system-ui, sans-serif'"
 _FULL: Final = 100.0
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    title: str  # the name of the configuration
-    outcomes: Sequence[PlacementOutcome]
-    rows: Sequence[tuple[str, str]]  # (name, value) of figures below the diagrams
-
-
-def svg(title: str, panels: Sequence[Panel]) -> str:
-    """Return the picture: for each configuration the nodes, the fullest first.
+def svg(title: str, columns: Sequence[ConfigurationResult]) -> str:
+    """Return the picture: for each configuration the nodes, the fullest first, and its figures.
 
     A bar is the median of the runs, a line in it the range from the least to the most.
     """
-    count = max(len(panel.rows) for panel in panels)
-    width = _LEFT + len(panels) * (_WIDTH + _GAP)
+    cells = [list(column.cells()) for column in columns]
+    count = max(map(len, cells))
+    width = _LEFT + len(columns) * (_WIDTH + _GAP)
     height = _TOP + len(_COLOURS) * _ROW + count * _LINE + 24
-    shapes = [shape for at, panel in enumerate(panels) for shape in _panel(at, panel)]
+    panels = enumerate(zip(columns, cells, strict=True))
+    shapes = [shape for at, (column, rows) in panels for shape in _panel(at, column, rows)]
     return "\n".join(
         [
             f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' "
@@ -50,18 +45,18 @@ def svg(title: str, panels: Sequence[Panel]) -> str:
     )
 
 
-def _panel(at: int, panel: Panel) -> Iterator[str]:
+def _panel(at: int, column: ConfigurationResult, rows: Sequence[tuple[str, str]]) -> Iterator[str]:
     left = _LEFT + at * (_WIDTH + _GAP)
-    runs = len(panel.outcomes)
+    runs = len(column.outcomes)
     of = f"{runs} run" if runs == 1 else f"{runs} runs"
     yield (
-        f"<text x='{left}' y='44' font-size='14' font-weight='600'>{escape(panel.title)}</text>"
+        f"<text x='{left}' y='44' font-size='14' font-weight='600'>{escape(column.title)}</text>"
         f"<text x='{left + _WIDTH}' y='44' text-anchor='end' fill='#666666'>{of}</text>"
     )
     for row, resource in enumerate(_COLOURS):
-        yield from _diagram(left, _TOP + row * _ROW, resource, panel.outcomes)
+        yield from _diagram(left, _TOP + row * _ROW, resource, column.outcomes)
     top = _TOP + len(_COLOURS) * _ROW
-    for number, (name, value) in enumerate(panel.rows):
+    for number, (name, value) in enumerate(rows):
         y = top + number * _LINE
         yield f"<text x='{left}' y='{y}' fill='#444444'>{escape(name)}</text>"
         yield f"<text x='{left + _WIDTH}' y='{y}' text-anchor='end'>{escape(value)}</text>"
