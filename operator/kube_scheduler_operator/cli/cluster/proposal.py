@@ -41,7 +41,7 @@ from ...config.language.schema import KIND
 from ...config.language.validation.configuration import Target, validate_config
 from ...config.language.warnings.configuration import scheduler_names
 from ...config.lint.known_kinds import wrong_types
-from ...config.lint.operator_objects import DEFINITION
+from ...config.lint.operator_objects import DEFINITION, EXTENDER, PROFILE, SECONDARY
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
@@ -125,7 +125,7 @@ def read_objects(files: Sequence[str]) -> InputObjects:
                 raise CommandError(f"{display_name(file)}: {what}; {_SUPPORTED}")
     if LOAD in single and (len(single) > 1 or any(many.values())):
         raise CommandError(_SUPPORTED)
-    return InputObjects(single, many[_PROFILE], many[_EXTENDER])
+    return InputObjects(single, many[PROFILE], many[EXTENDER])
 
 
 def _refuse_malformed(obj: Mapping[str, Any], api_version: str, name: str) -> None:
@@ -136,10 +136,7 @@ def _refuse_malformed(obj: Mapping[str, Any], api_version: str, name: str) -> No
         raise CommandError(f"{name}: {sentence(problem)}")
 
 
-SECONDARY: Final = kinds.SECONDARY_SCHEDULERS.kind
-_PROFILE: Final = kinds.SCHEDULER_PROFILES.kind
-_EXTENDER: Final = kinds.SCHEDULER_EXTENDERS.kind
-_MANY: Final = (_PROFILE, _EXTENDER)
+_MANY: Final = (PROFILE, EXTENDER)
 LOAD: Final = kinds.LOAD_POLICIES.kind
 OPERATOR_SETTINGS: Final = kinds.OPERATOR_SETTINGS.kind
 _NAMED: Final = (SECONDARY, LOAD)

@@ -30,7 +30,8 @@ from ...config.effective.profiles.validate import ProfileResult
 from ...config.effective.secondary.scheduler import EffectiveSecondary
 from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
-from ...config.lint.operator_objects import DEFINITION
+from ...config.lint.operator_objects import DEFINITION, EXTENDER, PROFILE, SECONDARY
+from ...config.lint.places import OWN_RELEASES
 from ...config.lint.providers.provider import (
     ProviderFile,
     ProviderFinding,
@@ -59,15 +60,12 @@ _KINDS: Final = {
     for kind, resource in {**kinds.CONFIGURED, **kinds.OBSERVED}.items()
     if resource is not kinds.OPERATOR_SETTINGS  # it is about Pods, not about their configuration
 }
-_PROFILE: Final = kinds.SCHEDULER_PROFILES.kind
-_SECONDARY: Final = kinds.SECONDARY_SCHEDULERS.kind
 _LOAD: Final = kinds.LOAD_POLICIES.kind
-_EXTENDER: Final = kinds.SCHEDULER_EXTENDERS.kind
-_MANY: Final = (_PROFILE, _EXTENDER, _SECONDARY, _LOAD)
+_MANY: Final = (PROFILE, EXTENDER, SECONDARY, _LOAD)
 _EMPTY: Final = {
-    _PROFILE: "spec: {} for kube-scheduler's defaults",
-    _EXTENDER: "spec: {agent: {policies: [{name: safe-overload}]}}, for example",
-    _SECONDARY: "spec: {namespace: NAME}",
+    PROFILE: "spec: {} for kube-scheduler's defaults",
+    EXTENDER: "spec: {agent: {policies: [{name: safe-overload}]}}, for example",
+    SECONDARY: "spec: {namespace: NAME}",
     _LOAD: "spec: {} for crane's default policy",
 }
 _SUPPORTED: Final = (
@@ -132,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
     if platform is None:
         raise UsageError(f"--platform {name!r} is unknown; use {', '.join(PLATFORMS)}")
     single, many = _read(file_names(args), platform)
-    profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
+    profiles, secondary, extenders = many[PROFILE], many[SECONDARY], many[EXTENDER]
     _refuse_unstored(secondary.values())
     objects = Objects(
         scheduler=single.get("Scheduler", {"spec": {}}),
@@ -158,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     composition = composed.control_plane.composition
     secondaries = [composed.secondaries.of(name) for name in secondary]
     if provider is not None:
-        beside = [f"{kind}/{name}" for kind in (_SECONDARY, _LOAD) for name in many[kind]]
+        beside = [f"{kind}/{name}" for kind in (SECONDARY, _LOAD) for name in many[kind]]
         output = provider_output(provider, release, composition, beside)
         return _show_provider(provider, output, args)
     document: dict[str, Any] = {
@@ -213,7 +211,7 @@ def _operand_version(
         version = Version.parse(text) if text is not None else None
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if provider is None or release is None or not provider.kubernetes_releases:
+    if provider is None or release is None or provider.name in OWN_RELEASES:
         return version or Version.parse(DEFAULT_OPERAND_VERSION)
     if version is not None and version.short != release.short:
         raise UsageError(
@@ -228,7 +226,7 @@ def _refuse_unstored(schedulers: Iterable[dict[str, Any]]) -> None:
     for obj in schedulers:
         name = obj["metadata"]["name"]
         for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
-            raise UsageError(f'{_SECONDARY} "{name}": {sentence(problem)}')
+            raise UsageError(f'{SECONDARY} "{name}": {sentence(problem)}')
 
 
 def _secondary_document(scheduler: EffectiveSecondary) -> dict[str, Any]:

@@ -132,9 +132,7 @@ def convert_objects(
     # Only manifests of kube-safe-scheduler have agents.
     if args.role != CONTROL_PLANE and config.get("extenders"):
         agents = convert_agents(
-            config,
-            conversion.changes,
-            conversion.problems,
+            conversion,
             documents,
             used=used,
             name=args.name or "",

@@ -155,7 +155,9 @@ def from_files(args: argparse.Namespace) -> Simulation:
         [obj for obj in files.own if obj.get("kind") == LOAD_POLICIES.kind],
         from_files=True,
     )
-    return _simulation(args, files.world, chosen, (), notes, place_of_files(args), own)
+    if args.in_cluster:
+        raise UsageError("--in-cluster cannot be combined with --from-files")
+    return _simulation(args, files.world, chosen, (), notes, _local(args, ""), own)
 
 
 async def from_cluster(
@@ -237,17 +239,6 @@ def configuration_file(name: str) -> Mapping[str, Any]:
 class Place(NamedTuple):
     binary: Path
     job: JobSimulator | None = None  # that runs it in the cluster
-
-
-def place_of_files(args: argparse.Namespace) -> Place:
-    """Choose this machine, for a world in files.
-
-    Raises:
-        UsageError: there is no kube-scheduler, or the cluster was asked for.
-    """
-    if args.in_cluster:
-        raise UsageError("--in-cluster cannot be combined with --from-files")
-    return _local(args, "")
 
 
 async def place_of_cluster(

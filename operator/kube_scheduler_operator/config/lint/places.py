@@ -31,7 +31,7 @@ PROVIDERS: Final = (
     "cluster-autoscaler", "karpenter",
 )  # fmt: skip
 """The names of `compose --for`, which need not be imported for a check."""
-_OWN_RELEASES: Final = ("gardener", "talos", "karpenter")
+OWN_RELEASES: Final = ("gardener", "talos", "karpenter")
 """Providers whose releases are not those of Kubernetes."""
 PLACES: Final = (UPSTREAM, *PROVIDERS, OPENSHIFT, *SCHEDULERS)
 
@@ -55,7 +55,7 @@ def options_for(word: str, options: CheckOptions) -> CheckOptions:
             return options
         gates = replace(options.gates, version=known.rules)
         return replace(options, gates=gates, stock=False, scheduler=f"{name}:{known.version}")
-    if version is not None and name not in _OWN_RELEASES:
+    if version is not None and name not in OWN_RELEASES:
         options = replace(options, gates=replace(options.gates, version=version))
     return replace(options, platform=PLATFORMS.get(name, options.platform))
 
@@ -142,7 +142,8 @@ def _talos(config: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(FIELD_NOT_SUPPORTED, path, message, "remove it")
 
 
-def _unseen_filters(config: Mapping[str, Any], who: str) -> Iterator[Problem]:
+def unseen_filters(config: Mapping[str, Any], who: str) -> Iterator[Problem]:
+    """Report extenders that filter: an autoscaler calls none, and scores do not matter to it."""
     message = (
         f"{who} calls no extenders, so it counts on nodes that this filter rejects, and does not "
         "add others"
@@ -168,8 +169,8 @@ _REFUSALS: Final[Mapping[str, Refusal]] = {
     "eks": _eks,
     "gardener": _gardener,
     "talos": _talos,
-    "cluster-autoscaler": partial(_unseen_filters, who="cluster-autoscaler"),
-    "karpenter": partial(_unseen_filters, who="Karpenter"),
+    "cluster-autoscaler": partial(unseen_filters, who="cluster-autoscaler"),
+    "karpenter": partial(unseen_filters, who="Karpenter"),
     "openshift": _openshift,
 }
 """Places that support less than kube-scheduler does; the others support every configuration."""

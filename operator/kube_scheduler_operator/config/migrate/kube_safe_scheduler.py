@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...base.findings import Path, Problem
+from ...base.findings import Path
 from ...base.objects import mapping
 from ...kube.resource import SCHEDULER_EXTENDERS
 from ...scheduling.policies.arguments import described
 from ...scheduling.policies.policy import UnknownPolicyError, policy_class
-from .changes import Change, ConversionLog
+from .changes import ConversionLog
+from .convert import Conversion
 from .operator_objects import (
     ConvertedObjects,
     free_name,
@@ -57,9 +58,7 @@ class AgentContainer:
 
 
 def convert_agents(
-    config: Mapping[str, Any],
-    changes: Sequence[Change],
-    problems: Sequence[Problem],
+    conversion: Conversion,
     documents: Sequence[Any],
     *,
     used: set[str],
@@ -68,11 +67,11 @@ def convert_agents(
 ) -> ConvertedObjects | None:
     """Convert to objects; None if no workload runs agents that the configuration uses.
 
-    `config` is a converted KubeSchedulerConfiguration v1, with the changes and the problems of that
-    conversion. The Deployment in `documents` has the agents' environment variables. `name` and
-    `namespace` are those of the SecondaryScheduler; the default name is the schedulerName. `used`
-    contains the names of other SchedulerExtenders; the new ones are added.
+    The Deployment in `documents` has the agents' environment variables. `name` and `namespace` are
+    those of the SecondaryScheduler; the default name is the schedulerName. `used` contains the
+    names of other SchedulerExtenders; the new ones are added.
     """
+    config = conversion.config
     running = dict(_containers(documents))
     containers: dict[int, AgentContainer] = {}
     replaced: list[int] = []
@@ -98,8 +97,8 @@ def convert_agents(
     )
     objects[1:1] = agents
     _report_removal(report)
-    all_changes = tuple(dict.fromkeys((*changes, *report.changes())))
-    return ConvertedObjects(tuple(objects), all_changes, tuple(problems))
+    all_changes = tuple(dict.fromkeys((*conversion.changes, *report.changes())))
+    return ConvertedObjects(tuple(objects), all_changes, conversion.problems)
 
 
 def _agents_of(extender: Any) -> tuple[int, Mapping[str, str]]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from ....base import names
 from ....base.findings import ERROR, NOT_ALLOWED, Finding, Path, Problem, format_path, listing
 from ....base.images import AllowedImages
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ..extenders.agent import CONFINEMENT
 from .request import SchedulerRequest
 
@@ -91,7 +91,7 @@ def _container(container: Mapping[str, Any], path: Path, volumes: set[str]) -> I
 
 
 def _mounts(container: Mapping[str, Any], path: Path, volumes: set[str]) -> Iterator[Problem]:
-    for index, mount in enumerate(_objects(container.get("volumeMounts"))):
+    for index, mount in enumerate(map(mapping, entries(container.get("volumeMounts")))):
         name = str(mount.get("name"))
         if name not in volumes:
             message = f'volume "{name}" is not in spec.volumes; add it there'
@@ -102,7 +102,7 @@ def _mounts(container: Mapping[str, Any], path: Path, volumes: set[str]) -> Iter
 
 
 def _host_ports(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    for index, port in enumerate(_objects(container.get("ports"))):
+    for index, port in enumerate(map(mapping, entries(container.get("ports")))):
         for key in ("hostPort", "hostIP"):
             if port.get(key):
                 message = "a sidecar uses no port of its node; remove this"
@@ -110,10 +110,10 @@ def _host_ports(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 def _secrets(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    for index, variable in enumerate(_objects(container.get("env"))):
+    for index, variable in enumerate(map(mapping, entries(container.get("env")))):
         if mapping(variable.get("valueFrom")).get("secretKeyRef") is not None:
             yield _secret((*path, "env", index, "valueFrom", "secretKeyRef"))
-    for index, source in enumerate(_objects(container.get("envFrom"))):
+    for index, source in enumerate(map(mapping, entries(container.get("envFrom")))):
         if source.get("secretRef") is not None:
             yield _secret((*path, "envFrom", index, "secretRef"))
 
@@ -188,7 +188,8 @@ def _volume(volume: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         if source not in VOLUMES:
             message = f"volumes of this type are not allowed; use {listing(VOLUMES)}"
             yield Problem(NOT_ALLOWED, (*path, source), message, _ELSEWHERE)
-    for index, part in enumerate(_objects(mapping(volume.get("projected")).get("sources"))):
+    projected = entries(mapping(volume.get("projected")).get("sources"))
+    for index, part in enumerate(map(mapping, projected)):
         for key, value in part.items():
             if key not in _PROJECTED and value is not None:
                 message = f"this source is not allowed; use {listing(_PROJECTED)}"
@@ -200,9 +201,5 @@ def _secret(path: Path) -> Problem:
     return Problem(NOT_ALLOWED, path, "sidecars use no Secrets", _ELSEWHERE)
 
 
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    yield from map(mapping, value if isinstance(value, list) else ())
-
-
 def _strings(value: Any) -> Iterable[str]:
-    return [str(item) for item in value] if isinstance(value, list) else []
+    return map(str, entries(value))

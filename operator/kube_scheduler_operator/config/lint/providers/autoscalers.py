@@ -24,6 +24,7 @@ from typing import Any, Final
 from ....base.findings import WARNING
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.versions import Version
+from ..places import unseen_filters
 from .desired import Desired, scheduler_name
 from .profile_differences import (
     FIT,
@@ -36,15 +37,9 @@ from .provider import ProviderFile, ProviderFinding, ProviderOutput
 
 
 def _unsimulated_filters(desired: Desired, autoscaler: str) -> Iterator[ProviderFinding]:
-    """Report extenders that filter: an autoscaler calls none, and scores do not matter to it."""
-    message = (
-        f"{autoscaler} calls no extenders, so it counts on nodes that this filter rejects, and "
-        "does not add others"
-    )
-    fix = "let the extender score instead of filter"
-    for index, extender in enumerate(desired.config.get("extenders") or ()):
-        if extender.get("filterVerb"):
-            yield ProviderFinding("ExtenderNotSimulated", desired.extender(index), message, fix)
+    for problem in unseen_filters(desired.config, autoscaler):
+        path = desired.extender(int(problem.path[1]))
+        yield ProviderFinding(problem.reason, path, problem.message, problem.fix)
 
 
 # --- cluster-autoscaler --------------------------------------------------------------------------

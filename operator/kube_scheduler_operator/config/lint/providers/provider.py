@@ -49,7 +49,6 @@ class ProviderFormat:
     source: str  # the document that defines the format, with its version
     # writes the files for a desired scheduler and a release of the provider (None: unknown)
     write: Callable[[Desired, Version | None], ProviderOutput]
-    kubernetes_releases: bool = True  # whether its releases are those of Kubernetes
 
 
 def provider_output(

@@ -24,7 +24,6 @@ _FORMATS: Final = (
         "gardener",
         "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
         managed.write_gardener,
-        kubernetes_releases=False,
     ),
     ProviderFormat(
         "k3s",
@@ -52,7 +51,6 @@ _FORMATS: Final = (
         "talos",
         "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
         self_managed.write_talos,
-        kubernetes_releases=False,
     ),
     ProviderFormat(
         "cluster-autoscaler",
@@ -63,7 +61,6 @@ _FORMATS: Final = (
         "karpenter",
         "kubernetes-sigs/karpenter at 65fc694, pkg/operator/options/options.go",
         autoscalers.write_karpenter,
-        kubernetes_releases=False,
     ),
 )
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from kube_scheduler_operator.config.lint.providers.table import PROVIDERS
+from kube_scheduler_operator.config.lint.places import OWN_RELEASES
 
 from .....builders import extender, profile
 from .outputs import overrides
@@ -92,7 +92,7 @@ WORDS: Final = sorted({*BY_WORD, "cluster-autoscaler", "cluster-autoscaler:1.36"
 
 def kubernetes(word: str) -> str:
     name, _, release = word.partition(":")
-    return release if release and PROVIDERS[name].kubernetes_releases else "1.35"
+    return release if release and name not in OWN_RELEASES else "1.35"
 
 
 def case_for(word: str, case: str) -> dict[str, Any]:
