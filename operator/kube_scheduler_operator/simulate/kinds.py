@@ -156,6 +156,18 @@ def _items(source: Any) -> list[Mapping[str, Any]]:
     return [item for item in source or () if isinstance(item, Mapping)]
 
 
+def _conditions(
+    status: Mapping[str, Any], has_type: Callable[[str], bool], fields: Iterable[str]
+) -> Object:
+    """Return these fields of the conditions with such a type, as a status; empty without one."""
+    conditions = [
+        _kept(condition, fields)
+        for condition in _items(status.get("conditions"))
+        if has_type(str(condition.get("type", "")))
+    ]
+    return {"conditions": conditions} if conditions else {}
+
+
 def _container(container: Mapping[str, Any]) -> Object:
     kept = _kept(container, _CONTAINER)
     ports = [_kept(port, _PORT) for port in _items(container.get("ports")) if port.get("hostPort")]
@@ -195,26 +207,17 @@ def _pod(pod: Mapping[str, Any]) -> Object:
             status[field] = [
                 {"ready": True, "image": "", "imageID": "", **entry} for entry in resized
             ]
-    conditions = [
-        _kept(condition, ("type", "status", "reason", "message", "lastTransitionTime"))
-        for condition in _items(reported.get("conditions"))
-        if str(condition.get("type", "")).startswith(("PodResize", "PodScheduled"))
-    ]
-    if conditions:
-        status["conditions"] = conditions
+    fields = ("type", "status", "reason", "message", "lastTransitionTime")
+    status |= _conditions(
+        reported, lambda type_: type_.startswith(("PodResize", "PodScheduled")), fields
+    )
     return {"spec": spec, "status": status}
 
 
 def _node(node: Mapping[str, Any]) -> Object:
     reported = node.get("status") or {}
     status = _kept(reported, ("allocatable", "capacity", "declaredFeatures", "features", "images"))
-    ready = [
-        _kept(condition, ("type", "status"))
-        for condition in _items(reported.get("conditions"))
-        if condition.get("type") == "Ready"
-    ]
-    if ready:
-        status["conditions"] = ready
+    status |= _conditions(reported, "Ready".__eq__, ("type", "status"))
     spec = _kept(node.get("spec"), ("taints", "unschedulable", "providerID"))
     return {"spec": spec, "status": status}
 
@@ -222,16 +225,9 @@ def _node(node: Mapping[str, Any]) -> Object:
 def _replicated(obj: Mapping[str, Any]) -> Object:
     """Add how many pods exist, and why not more, to what kube-scheduler reads."""
     reported = obj.get("status") or {}
-    status = _kept(reported, ("replicas",))
-    failed = [
-        condition
-        for condition in _items(reported.get("conditions"))
-        if condition.get("type") == REPLICA_FAILURE
-    ]
-    if failed:
-        status["conditions"] = [
-            _kept(condition, ("type", "status", "reason", "message")) for condition in failed
-        ]
+    fields = ("type", "status", "reason", "message")
+    failed = _conditions(reported, REPLICA_FAILURE.__eq__, fields)
+    status = _kept(reported, ("replicas",)) | failed
     return {"spec": _kept(obj.get("spec"), ("selector", "replicas")), "status": status}
 
 
