@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.objects import mapping
+from ..config.effective.attachment import name_of
 from ..config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
 from ..config.effective.extenders.entry import agent_of, agent_url, agent_verbs, check_entry
 from ..config.language.feature_gates import Gates
@@ -51,8 +52,8 @@ def simulated_extenders(
     `entries` are the `extenders` of the configuration. With `attach`, SchedulerExtenders of the
     control plane's scheduler take part even without an entry, because the operator has not made it.
     """
-    extenders = {_name(obj): mapping(obj.get("spec")) for obj in objects}
-    policies = {_name(obj): obj for obj in load_policies}
+    extenders = {name_of(obj): mapping(obj.get("spec")) for obj in objects}
+    policies = {name_of(obj): obj for obj in load_policies}
     simulated: list[SimulatedExtender] = []
     notes: list[str] = []
 
@@ -93,10 +94,6 @@ def simulated_extenders(
                 "which would be real"
             )
     return simulated, notes
-
-
-def _name(obj: Mapping[str, Any]) -> str:
-    return str(mapping(obj.get("metadata")).get("name") or "")
 
 
 def _is_agent(url: str, name: str) -> bool:

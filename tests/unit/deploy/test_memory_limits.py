@@ -13,7 +13,6 @@ from kube_scheduler_operator.base import assets, names
 from kube_scheduler_operator.base.platform import PLATFORMS, Platform
 from kube_scheduler_operator.base.quantities import amounts
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.cli.simulation.self_test import TriedProfile
 from kube_scheduler_operator.cli.simulation.self_test import test_pod as self_test_pod
 from kube_scheduler_operator.config.effective.extenders.agent import ManagedAgent, container
 from kube_scheduler_operator.kube.resource import DAEMON_SETS, DEPLOYMENTS
@@ -91,7 +90,7 @@ def test_the_programs_of_a_load_policy_and_their_cleanup() -> None:
 
 def test_the_pods_of_commands() -> None:
     plan = JobPlan("n", "node", IMAGE, IMAGE, ("kube-scheduler",), "hash", 60.0)
-    pods = [job_of(plan), self_test_pod(TriedProfile("p", "s"), "n", "run")]
+    pods = [job_of(plan), self_test_pod("p", "n", "run")]
     assert unlimited(pods)[0] == []
 
 

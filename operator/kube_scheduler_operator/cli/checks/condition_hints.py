@@ -19,6 +19,10 @@ class Advice(NamedTuple):
 
 MEANING: Final = "operations.md#what-the-conditions-mean"
 _FAILURES: Final = "operations.md#failures"
+_PULL: Final = Advice(
+    "check that the node can pull the image: kubectl describe the Pod that the message names",
+    MEANING,
+)
 _UNDO: Final = "correct the field that the message names, or run kubectl scheduler rollout undo"
 
 BY_REASON: Final[Mapping[tuple[str, str], Advice]] = {
@@ -63,14 +67,8 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "Unmanaged first",
         "operations.md#files-on-a-node",
     ),
-    names.INSTALLER_POD_PENDING_DEGRADED: Advice(
-        "check that the node can pull the image: kubectl describe the Pod that the message names",
-        MEANING,
-    ),
-    names.INSTALLER_POD_WAITING_DEGRADED: Advice(
-        "check that the node can pull the image: kubectl describe the Pod that the message names",
-        MEANING,
-    ),
+    names.INSTALLER_POD_PENDING_DEGRADED: _PULL,
+    names.INSTALLER_POD_WAITING_DEGRADED: _PULL,
     names.NODES_DEGRADED: Advice(
         "repair the node, or delete its Node if it is gone; the rollout follows", _FAILURES
     ),

@@ -76,8 +76,7 @@ class InputObjects:
         many = (*self.profiles.values(), *self.extenders.values())
         configured = {str(mapping(obj.get("spec")).get("scheduler") or "") for obj in many}
         configured |= {
-            str(mapping(obj.get("metadata")).get("name") or "") if kind == SECONDARY else ""
-            for kind, obj in self.single.items()
+            name_of(obj) if kind == SECONDARY else "" for kind, obj in self.single.items()
         }
         if len(configured) > 1:
             raise CommandError("the files configure several schedulers; specify the objects of one")
@@ -112,7 +111,7 @@ def read_objects(files: Sequence[str]) -> InputObjects:
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
             if kind in kinds.CONFIGURED:
                 _refuse_malformed(value, kinds.CONFIGURED[kind].api_version, display_name(file))
-            name = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
+            name = name_of(value) if kind else ""
             if kind in many and name and name not in many[kind]:
                 many[kind][name] = value
             elif kind in _KINDS and kind not in single and (name or kind not in _NAMED):

@@ -280,7 +280,7 @@ async def _profiles(
 ) -> list[str]:
     from ..simulation.self_test import profiles_to_try
 
-    return [profile.name for profile in await profiles_to_try(api, platform)]
+    return list(await profiles_to_try(api, platform))
 
 
 async def _revisions(

@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base import names
@@ -43,19 +42,15 @@ _NAME: Final = 63
 _CONTROL_PLANE: Final = "the control plane's scheduler"
 
 
-@dataclass(frozen=True, slots=True)
-class TriedProfile:
-    name: str  # the schedulerName
-    scheduler: str  # who serves it, for messages
+async def profiles_to_try(api: ApiClient, platform: Platform) -> dict[str, str]:
+    """Map the schedulerNames of all profiles to who serves them, for messages.
 
-
-async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfile]:
-    """Return the profiles of all schedulers; default-scheduler if none is configured.
+    It is default-scheduler if none is configured.
 
     Raises:
         KubeError: the configuration or the SecondarySchedulers cannot be read.
     """
-    profiles: dict[str, TriedProfile] = {}
+    profiles: dict[str, str] = {}
     config: Object | None = None
     if platform.owns_static_pods:
         ref = CONFIG_MAPS.named(names.CONFIG, platform.target_namespace)
@@ -63,13 +58,11 @@ async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfi
         config = embedded_document(texts.get(names.CONFIG_KEY))
     configured: Sequence[Any] = mapping(config).get("profiles") or ({},)
     for profile in configured:
-        name = str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)
-        profiles[name] = TriedProfile(name, _CONTROL_PLANE)
+        profiles[str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)] = _CONTROL_PLANE
     for owner, obj in sorted((await list_by_name(api, SECONDARY_SCHEDULERS) or {}).items()):
         for profile in mapping(obj.get("status")).get("profiles") or ():
-            name = str(profile["schedulerName"])
-            profiles.setdefault(name, TriedProfile(name, f"SecondaryScheduler {owner}"))
-    return list(profiles.values())
+            profiles.setdefault(str(profile["schedulerName"]), f"SecondaryScheduler {owner}")
+    return profiles
 
 
 async def self_test(
@@ -83,23 +76,23 @@ async def self_test(
     profiles = await profiles_to_try(api, platform)
     run = uuid.uuid4().hex[:8]
     try:
-        started = {profile.name: 0.0 for profile in profiles}
-        for profile in profiles:
-            await api.create(PODS, test_pod(profile, namespace, run))
-            started[profile.name] = time.monotonic()
+        started = dict.fromkeys(profiles, 0.0)
+        for name in profiles:
+            await api.create(PODS, test_pod(name, namespace, run))
+            started[name] = time.monotonic()
         return await _observe(api, platform, namespace, run, profiles, started, seconds)
     finally:
         # Also after Ctrl-C, and for a Pod whose creation was sent but not answered.
         await asyncio.shield(_clean_up(api, namespace, run))
 
 
-def test_pod(profile: TriedProfile, namespace: str, run: str) -> Object:
+def test_pod(scheduler_name: str, namespace: str, run: str) -> Object:
     return render_object(
         "self-test-pod.yaml.j2",
-        pod_name=fit_name(f"scheduler-self-test-{run}-{profile.name}".lower(), _NAME),
+        pod_name=fit_name(f"scheduler-self-test-{run}-{scheduler_name}".lower(), _NAME),
         namespace=namespace,
         labels={LABEL: run, names.ASSIGN_LABEL: names.ASSIGN_NEVER},
-        scheduler_name=profile.name,
+        scheduler_name=scheduler_name,
         image=IMAGE,
     )
 
@@ -109,7 +102,7 @@ async def _observe(
     platform: Platform,
     namespace: str,
     run: str,
-    profiles: Sequence[TriedProfile],
+    profiles: Mapping[str, str],
     started: Mapping[str, float],
     seconds: float,
 ) -> list[CheckResult]:
@@ -120,37 +113,37 @@ async def _observe(
         listed = await api.list(PODS, namespace, label_selector=f"{LABEL}={run}")
         seen = time.monotonic()
         pods = {pod["spec"]["schedulerName"]: pod for pod in listed.items}
-        for profile in profiles:
-            node = mapping(mapping(pods.get(profile.name)).get("spec")).get("nodeName")
-            if node and profile.name not in results:
-                took = f"bound to {node} in {seen - started[profile.name]:.2f} s"
-                text = f'profile "{profile.name}" of {profile.scheduler}: {took}'
-                results[profile.name] = CheckResult(CHECK, CheckState.OK, text, link=LINK)
+        for name, scheduler in profiles.items():
+            node = mapping(mapping(pods.get(name)).get("spec")).get("nodeName")
+            if node and name not in results:
+                took = f"bound to {node} in {seen - started[name]:.2f} s"
+                text = f'profile "{name}" of {scheduler}: {took}'
+                results[name] = CheckResult(CHECK, CheckState.OK, text, link=LINK)
         if len(results) == len(profiles) or seen > end:
             break
         await asyncio.sleep(_INTERVAL)
-    for profile in profiles:
-        if profile.name not in results:
-            pod = pods.get(profile.name) or {}
-            results[profile.name] = await _not_bound(api, platform, profile, pod, seconds)
-    return [results[profile.name] for profile in profiles]
+    for name, scheduler in profiles.items():
+        if name not in results:
+            pod = pods.get(name) or {}
+            results[name] = await _not_bound(api, platform, name, scheduler, pod, seconds)
+    return [results[name] for name in profiles]
 
 
 async def _not_bound(
-    api: ApiClient, platform: Platform, profile: TriedProfile, pod: Object, seconds: float
+    api: ApiClient, platform: Platform, name: str, scheduler: str, pod: Object, seconds: float
 ) -> CheckResult:
-    cause = f'profile "{profile.name}" of {profile.scheduler}: no node after {seconds:g} s: '
+    cause = f'profile "{name}" of {scheduler}: no node after {seconds:g} s: '
     scheduled = condition_in(mapping(pod.get("status")), "PodScheduled")
     if not scheduled:
         cause += "no scheduler has tried the Pod"
         hint = (
             "check that this scheduler runs and holds its Lease: kubectl scheduler status"
-            if profile.scheduler == _CONTROL_PLANE
-            else f"kubectl describe {profile.scheduler.lower().replace(' ', '/')}"
+            if scheduler == _CONTROL_PLANE
+            else f"kubectl describe {scheduler.lower().replace(' ', '/')}"
         )
         return CheckResult(CHECK, CheckState.FAILED, cause, hint, LINK)
     cause += str(scheduled.get("message") or scheduled.get("reason"))
-    hint = await _explained(api, platform, profile.name, pod)
+    hint = await _explained(api, platform, name, pod)
     return CheckResult(CHECK, CheckState.FAILED, cause, hint, LINK)
 
 
