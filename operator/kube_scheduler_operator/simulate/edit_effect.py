@@ -31,8 +31,7 @@ class AlikePods:
     """Pods that differ only in their names."""
 
     pods: tuple[str, ...]  # namespace/name
-    first: Object  # the one that is tried
-    running: bool  # whether they have a node
+    first: Object  # the one that is tried; if it has a node, all have one
 
 
 @dataclass(slots=True)
@@ -91,9 +90,9 @@ async def edit_effect(
         effect.tried += len(group.pods)
         node = group.first["spec"].get("nodeName")
         if was.nodes and not would.nodes:
-            losses = effect.lost if group.running else effect.newly_waiting
+            losses = effect.lost if node else effect.newly_waiting
             losses.setdefault("; ".join(would.reasons), []).extend(group.pods)
-        elif would.nodes and not was.nodes and not group.running:
+        elif would.nodes and not was.nodes and not node:
             effect.newly_fitting += group.pods
         elif node in was.nodes and node not in would.nodes:
             effect.elsewhere += len(group.pods)
@@ -115,8 +114,5 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         key = orjson.dumps(kind, option=orjson.OPT_SORT_KEYS)
         _, names = by_content.setdefault(key, (pod, []))
         names.append(pod_name(pod))
-    groups = [
-        AlikePods(tuple(names), first, bool(first["spec"].get("nodeName")))
-        for first, names in by_content.values()
-    ]
+    groups = [AlikePods(tuple(names), first) for first, names in by_content.values()]
     return sorted(groups, key=lambda group: -len(group.pods))

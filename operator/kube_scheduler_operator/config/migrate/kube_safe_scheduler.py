@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...base.findings import Path
-from ...base.objects import mapping
+from ...base.objects import entries, mapping
 from ...kube.resource import SCHEDULER_EXTENDERS
 from ...scheduling.policies.arguments import described
 from ...scheduling.policies.policy import UnknownPolicyError, policy_class
@@ -147,8 +147,7 @@ def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]
 
 def _objects(owner: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
     """Return the objects in a list, which no API server has validated."""
-    value = owner.get(key)
-    return (item for item in (value if isinstance(value, list) else ()) if isinstance(item, dict))
+    return (item for item in entries(owner.get(key)) if isinstance(item, dict))
 
 
 # --- the objects ------------------------------------------------------------------------------
