@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from ...base.limits import OBJECT_DEPTH
 from ...base.platform import Platform
 from ...base.source.yaml_text import yaml_text
 from ...kube import resource as kinds
-from ...kube.api import Object
+from ...kube.api import ListResult, Object
 from ...kube.errors import ApiError, Invalid, NotFound, Unauthorized, Unavailable
 from ...kube.resource import Resource
 from ..cluster.connection import connected
@@ -121,7 +121,11 @@ class _Gatherer:
 
     async def _pods(self, namespace: str, labels: str | None = None) -> None:
         keep = without_exporters_spec
-        pods = await self._list(kinds.PODS, namespace, labels=labels, keep=keep)
+        pods = await (
+            self._list(kinds.PODS, namespace, keep=keep)
+            if labels is None
+            else self._labelled(kinds.PODS, namespace, labels, keep)
+        )
         self._write_all(kinds.PODS, pods)
         for pod in pods:
             if is_healthy_exporter(pod):
@@ -151,14 +155,21 @@ class _Gatherer:
         kind: Resource,
         namespace: str | None = None,
         *,
-        labels: str | None = None,
         fields: str | None = None,
         keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> list[Object]:
+        request = self.api.list(kind, namespace, field_selector=fields, keep=keep)
+        return await self._read(kind, request)
+
+    async def _labelled(
+        self, kind: Resource, namespace: str, labels: str, keep: Callable[[Object], Object]
+    ) -> list[Object]:
+        request = self.api.list(kind, namespace, label_selector=labels, keep=keep)
+        return await self._read(kind, request)
+
+    async def _read(self, kind: Resource, request: Awaitable[ListResult]) -> list[Object]:
         try:
-            listed = await self.api.list(
-                kind, namespace, label_selector=labels, field_selector=fields, keep=keep
-            )
+            listed = await request
         except ApiError as error:
             if not (isinstance(error, NotFound) and kind in _OPTIONAL):
                 self._missed(error)
