@@ -242,16 +242,28 @@ def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
                 'verbs: ["get", "create"]'
             ) from error
         raise CommandError(f"cannot connect to pod {pod} in {namespace}: {text[:300]}") from error
-    _close_completely(opened.websocket)
+    end_quietly(opened.websocket)
     return opened
 
 
-def _close_completely(websocket: Any) -> None:
-    """Make `close` free the socket also if the other end has closed the WebSocket first."""
-    close = websocket.close
+def end_quietly(websocket: Any) -> None:
+    """Free the socket also if the other end closes the WebSocket first, or resets its connection.
 
-    def both(*arguments: Any, **options: Any) -> None:
+    The client's thread prints the traceback of any other error than the end of the WebSocket.
+    """
+    from websocket import WebSocketConnectionClosedException
+
+    close, receive = websocket.close, websocket.recv_data_frame
+
+    def close_both(*arguments: Any, **options: Any) -> None:
         close(*arguments, **options)
         websocket.shutdown()
 
-    websocket.close = both
+    def receive_or_end(*arguments: Any, **options: Any) -> Any:
+        try:
+            return receive(*arguments, **options)
+        except (OSError, WebSocketConnectionClosedException) as error:
+            websocket.shutdown()
+            raise WebSocketConnectionClosedException(str(error)) from error
+
+    websocket.close, websocket.recv_data_frame = close_both, receive_or_end

@@ -389,7 +389,10 @@ class Endless:
         return response
 
 
-async def test_an_endless_answer_ends_at_the_limit(world: World) -> None:
+async def test_an_endless_answer_ends_at_the_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extender_decisions, "_SECONDS", 60.0)  # the limit of bytes comes first
     endless = Endless(b" " * 65536)
     await world.serve("endless", endless)
     await world.agent("good", 200, EXPLAINED)
