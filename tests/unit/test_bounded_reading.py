@@ -55,11 +55,11 @@ ALLOWED: Final = {
     "scheduling/annotator/program.py": {"AnnotatorProgram._annotate": BOUNDED},
     "scheduling/annotator/sources/http.py": {"get_json": BOUNDED},
     "scheduling/exporter/saved_windows.py": {"StateFile.load": "reads its own file to a limit"},
+    "scheduling/extender/cluster_feed.py": {"ClusterFeed._reflector": BOUNDED},
     "scheduling/extender/decisions.py": {"Decisions.last": OWN, "_explain": OWN, "_rows": OWN},
     "scheduling/extender/node_names.py": {
         "RecentNodeNames.get": "reads a part of a body whose values wire.py has counted",
     },
-    "scheduling/extender/program.py": {"ExtenderProgram._watching": BOUNDED},
     "scheduling/extender/wire.py": {
         "ArgsReader._quick": "reads a part of a body whose values were counted",
         "_document": "counts values before",
