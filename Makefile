@@ -48,8 +48,9 @@ words: ## Search all text for the words of hack/words.txt
 	@hack/words
 
 .PHONY: unit
+# Some wait, so three at a time use two processors.
 unit: setup ## Unit tests, and tests of hack/; no network beyond loopback
-	$(PYTEST) tests/unit tests/sandbox -n 2
+	$(PYTEST) tests/unit tests/sandbox -n 3
 
 .PHONY: alerts
 alerts: setup ## Alerts, checked with promtool (the first time it is downloaded or built: minutes)
