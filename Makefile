@@ -67,7 +67,7 @@ comparison: setup ## Two thousand configurations, 500 mutated files a version, a
 .PHONY: integration
 # They mostly wait, so three at a time need less than two processors.
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION) -n 3 --dist loadfile $(addprefix --ignore ,$(COMPARISON)) $(addprefix -m ,$(SELECT))
+	$(PYTEST) $(INTEGRATION) -n 3 --no-loadscope-reorder $(addprefix --ignore ,$(COMPARISON)) $(addprefix -m ,$(SELECT))
 
 .PHONY: e2e
 e2e: export KSO_LEDGER = $(LEDGER)

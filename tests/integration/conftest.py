@@ -3,6 +3,9 @@
 The first worker of the first session brings it up from scratch; the last one takes it down. Who
 uses it is a shared file lock, which the kernel releases however a worker ends, so no worker waits
 for a worker that crashed. If it cannot be brought up, tests fail: they are not skipped.
+
+A file runs in one worker, the longest files first. Those that need all nodes for themselves run in
+the same worker, one after the other, so that no other worker waits for them.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from xdist.scheduler import LoadScopeScheduling
 
 from cluster import binaries, releases
 
@@ -37,6 +42,14 @@ SANDBOX = REPOSITORY / "hack" / "sandbox"
 NAME = f"it-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
 UP_SECONDS = 1200  # the very first time Kubernetes may have to be built
 TEST_SECONDS = 60
+OWN_NODES = "nodes_of_ones_own"
+"""The fixture of files that need all nodes for themselves."""
+LONGEST = (
+    "test_operator.py", "test_assignment.py", "test_check_broken_clusters.py", "test_secondary.py",
+    "test_containment.py", "test_load_policies.py", "test_check_against_binary.py",
+    "test_managed.py", "test_restore.py", "test_rights_of_kinds.py", "test_openshift_habits.py",
+)  # fmt: skip
+"""Files that take longer than a minute, the longest first."""
 
 
 class RefusedError(AssertionError):
@@ -100,12 +113,37 @@ class ApiServer:
         return done.stdout
 
 
+class ByLongest(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+    """Runs a file in one process, and all files that need all nodes in the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return OWN_NODES if _needs_all_nodes(REPOSITORY / file) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLongest:
+    return ByLongest(config, log)
+
+
+@cache
+def _needs_all_nodes(file: Path) -> bool:
+    return OWN_NODES in file.read_text(encoding="utf-8")
+
+
+def _rank(item: pytest.Item) -> int:
+    """Files with all nodes first, then the longest; in a file, the order stays."""
+    if _needs_all_nodes(item.path):
+        return -1
+    return LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bound the tests themselves, not what comes before them.
+    """Sort by duration, and bound the tests themselves, not what comes before them.
 
     That is the start of the API server, and for minutes the turns of other workers.
     """
     here = Path(__file__).parent
+    items.sort(key=lambda item: _rank(item) if item.path.is_relative_to(here) else -2)
     for item in items:
         if item.path.is_relative_to(here):
             marker = item.get_closest_marker("timeout")
