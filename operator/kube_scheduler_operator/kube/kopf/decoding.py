@@ -8,10 +8,12 @@ decoded, and an object that cannot be decoded even alone is left out.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
+from weakref import WeakKeyDictionary, WeakSet
 
 import aiohttp
 
@@ -31,10 +33,36 @@ _sizes: Final[dict[str, PageSize]] = {}
 """The size of pages by the path of a list: kopf requests each page separately."""
 
 
+_request: Final = client_api.request
+
+_connections: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[asyncio.Transport]]] = (
+    WeakKeyDictionary()
+)
+
+
 def install_decoder() -> None:
     """Make kopf read responses and watch events within limits."""
     decoder = SimpleNamespace(loads=_notices.event)
-    vars(client_api).update(json=decoder, get=_get, iter_jsonlines=_lines)
+    replaced = {"json": decoder, "get": _get, "iter_jsonlines": _lines, "request": _recorded}
+    vars(client_api).update(replaced)
+
+
+def abort_connections() -> None:
+    """Abort all connections of the running event loop.
+
+    kopf closes watches gracefully, which may take longer than the loop runs: see `abort`.
+    """
+    for transport in _connections.pop(asyncio.get_running_loop(), ()):
+        transport.abort()
+
+
+async def _recorded(**arguments: Any) -> aiohttp.ClientResponse:
+    """Replaces kopf's `request`, and records the connection."""
+    response = await _request(**arguments)
+    if (connection := response.connection) and connection.transport:
+        loop = asyncio.get_running_loop()
+        _connections.setdefault(loop, WeakSet()).add(connection.transport)
+    return response
 
 
 async def _get(url: str, **arguments: Any) -> Any:

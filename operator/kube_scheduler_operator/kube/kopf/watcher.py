@@ -23,6 +23,7 @@ from ..client import ApiClient, Patience
 from ..credentials import Credentials
 from ..errors import KubeError, NotFound
 from ..resource import Resource, Stream, WatchSpec
+from .decoding import abort_connections
 from .imports import kopf
 from .settings import Login, Tuning, configure, quiet
 from .streams import TICKET, Streams, install
@@ -348,7 +349,10 @@ class _Thread:
         loop, flag = asyncio.get_running_loop(), asyncio.Event()
         self._stopper = lambda: loop.call_soon_threadsafe(flag.set)
         if not self._stopping:
-            await self._main(flag)
+            try:
+                await self._main(flag)
+            finally:
+                abort_connections()
 
 
 async def _missing(client: ApiClient, resources: Iterable[Resource]) -> tuple[Resource, ...]:

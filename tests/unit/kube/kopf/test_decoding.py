@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
+import socket
+import ssl
+import threading
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,6 +22,7 @@ from kube_scheduler_operator.kube.kopf import decoding
 from kube_scheduler_operator.kube.protobuf import CHANGE_LIMIT
 
 from ....hostile_objects import hostile, large_pod
+from ...conftest import CertificateFiles
 
 ARGUMENTS: Any = {"settings": None, "logger": None}
 REMEDY = "pin kopf>=1.45.2,<1.46 in pyproject.toml, or adapt kube/kopf/decoding.py"
@@ -174,3 +180,40 @@ async def test_an_endless_line_ends_the_watch(installed: None) -> None:
     with pytest.raises(ValueError, match="a watch event exceeds"):
         [line async for line in api.iter_jsonlines(content)]  # type: ignore[arg-type]
     assert content.read < 2 * CHANGE_LIMIT
+
+
+def test_no_connection_outlives_its_event_loop_although_the_server_is_slow(
+    first_certificate: CertificateFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch is closed gracefully: its TLS connection waits for the server."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(first_certificate.certificate, first_certificate.key)
+    trusting = ssl.create_default_context(cafile=first_certificate.certificate)
+    over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        with server.wrap_socket(listener.accept()[0], server_side=True):
+            over.wait(30)  # it reads nothing, so it answers no end of the connection
+
+    async def watch(port: int) -> socket.socket:
+        _, writer = await asyncio.open_connection("localhost", port, ssl=trusting)
+
+        async def request(**_: Any) -> Any:
+            return SimpleNamespace(connection=SimpleNamespace(transport=writer.transport))
+
+        monkeypatch.setattr(decoding, "_request", request)
+        await decoding._recorded()
+        writer.close()
+        decoding.abort_connections()
+        connected: socket.socket = writer.get_extra_info("socket")
+        return connected
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = threading.Thread(target=serve, args=[listener])
+        serving.start()
+        try:
+            connected = asyncio.run(watch(listener.getsockname()[1]))
+            assert connected.fileno() == -1
+        finally:
+            over.set()
+            serving.join()
