@@ -121,6 +121,7 @@ class ByLongest(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no ty
         return OWN_NODES if _needs_all_nodes(REPOSITORY / file) else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLongest:
     return ByLongest(config, log)
 
