@@ -17,7 +17,7 @@ demo: ## Watch a real scheduler move to another profile (root; a minute once eve
 	@hack/demo
 
 .PHONY: test
-test: setup ## What CI runs, in half an hour: all fast tests, and those of real parts that are marked presubmit (root)
+test: setup ## What CI runs, in 20 minutes: all fast tests, and those of real parts that are marked presubmit (root)
 	@exec hack/beside "$(PYTEST) tests/simulation $(COMPARISON) -m presubmit --timeout 1800" \
 	  $(MAKE) --no-print-directory in-front
 
