@@ -8,6 +8,7 @@ until they match: the last valid ones stay in use.
 from __future__ import annotations
 
 import ssl
+from functools import cached_property
 
 from ..base.files import fingerprint
 
@@ -29,8 +30,13 @@ class TlsFiles:
         self._files = tuple(filter(None, (certificate, key, client_ca)))
         self._seen = fingerprint(self._files)
         self.current = self._load()  # the context for a new handshake
-        self.context = self._load()  # for a server; each handshake uses `current`
-        self.context.sni_callback = self._choose
+
+    @cached_property
+    def context(self) -> ssl.SSLContext:
+        """The context for a server that keeps one; each handshake uses `current`."""
+        context = self._load()
+        context.sni_callback = self._choose
+        return context
 
     def reload(self) -> bool:
         """Reload the files if they have changed; return whether new handshakes use them.
