@@ -57,7 +57,8 @@ def _obsolete(snapshot: Snapshot) -> tuple[Action, ...]:
 
 def _pods(step: RolloutStep) -> list[Action]:
     snapshot, observation = step.snapshot, step.observation
-    statuses, moving = {status.node: status for status in step.node_statuses}, step.moving
+    statuses = {status.node: status for status in step.node_statuses}
+    moving = step.moving
     actions: list[Action] = []
     for name, node in sorted(snapshot.nodes.items()):
         pod = observation.operands.get(name)
