@@ -74,7 +74,7 @@ ALLOWED: Final = {
     "config/language/merging/presets.py": {"_load": PART},
     "simulate/api_server.py": {"WorldServer._handle": BOUNDED},
     "simulate/extenders.py": {
-        "InProcessExtenders.__init__": BOUNDED,
+        "InProcessExtenders._follow": BOUNDED,
         "InProcessExtenders._event": OWN,
         "InProcessExtenders._with_files": OWN,
     },

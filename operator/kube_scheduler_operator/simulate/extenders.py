@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -21,19 +21,18 @@ from ..base.json_text import parse_json
 from ..base.limits import ANNOTATION
 from ..base.names import LOAD_ANNOTATION
 from ..base.times import timestamp
-from ..scheduling.extender.assembly import Assembly
-from ..scheduling.extender.config import from_document
-from ..scheduling.extender.decisions import Decisions
-from ..scheduling.extender.verbs import FILTER, PRIORITIZE, VerbContext
-from ..scheduling.extender.wire import Binding, Fragments
-from ..scheduling.policies.cluster import Cluster
-from ..serving.http_types import HttpResponse
 from .api_server import Verb
 from .kinds import NODES, PODS, Object
 from .store import WorldStore
 from .world import World
 
-_VERBS: Final = (FILTER, PRIORITIZE)
+if TYPE_CHECKING:
+    # Loaded with the first extender: most simulations have none.
+    from ..scheduling.extender.assembly import Assembly
+    from ..scheduling.extender.decisions import Decisions
+    from ..scheduling.extender.wire import Binding
+
+_VERBS: Final = ("filter", "prioritize")
 _REMEMBERED: Final = 1000
 _TIMEOUT: Final = "60s"
 """A simulation may take its time; the cost of a late response is not simulated."""
@@ -81,10 +80,22 @@ class InProcessExtenders:
         store: WorldStore,
         clock: Callable[[], float],
     ) -> None:
-        self._cluster = Cluster(clock)
         self._resources = contextlib.ExitStack()
         self._assemblies: dict[str, Assembly] = {}
         self._decisions: dict[str, Decisions] = {}
+        if extenders:
+            self._assemble(extenders, clock)
+            self._follow(store)
+
+    def _assemble(self, extenders: Sequence[SimulatedExtender], clock: Callable[[], float]) -> None:
+        from ..scheduling.extender.assembly import Assembly
+        from ..scheduling.extender.config import from_document
+        from ..scheduling.extender.decisions import Decisions
+        from ..scheduling.extender.verbs import VerbContext
+        from ..scheduling.extender.wire import Fragments
+        from ..scheduling.policies.cluster import Cluster
+
+        self._cluster = Cluster(clock)
         for extender in extenders:
             decisions = Decisions(_REMEMBERED, self._cluster.now)
             context = VerbContext(self._cluster, Fragments(self._cluster), decisions)
@@ -93,7 +104,9 @@ class InProcessExtenders:
             assembly.use(from_document(self._with_files(extender)))
             self._assemblies[extender.name] = assembly
             self._decisions[extender.name] = decisions
-        for resource in (NODES, PODS) if extenders else ():
+
+    def _follow(self, store: WorldStore) -> None:
+        for resource in (NODES, PODS):
             for content in store.contents(resource):
                 self._take("ADDED", orjson.loads(content))
             store.watch(resource, None, self._event)
@@ -113,6 +126,8 @@ class InProcessExtenders:
         self._resources.close()
 
     def _handler(self, name: str, path: bytes) -> Verb:
+        from ..serving.http_types import HttpResponse
+
         async def handle(body: bytes) -> tuple[int, bytes]:
             answer = self._assemblies[name].verbs[path](body)
             if inspect.isawaitable(answer):
