@@ -29,6 +29,7 @@ from kube_scheduler_operator.config.language.schema import (
     KIND,
     POINTS,
     POINTS_SINCE,
+    PROFILE,
     TIMINGS,
     Map,
     Struct,
@@ -36,7 +37,7 @@ from kube_scheduler_operator.config.language.schema import (
     args_struct,
 )
 from kube_scheduler_operator.config.language.schema import List as ListType
-from kube_scheduler_operator.config.language.validation.profiles import decoded_profile
+from kube_scheduler_operator.config.language.validation.profiles import with_decoded_args
 
 _FIT: Final = "NodeResourcesFit"
 _EXTENDER_TIMEOUT: Final = "5s"
@@ -97,7 +98,8 @@ def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
     copied: dict[str, Any] = decoded(config, CONFIGURATION, minor)
     if "profiles" in copied:
         copied["profiles"] = [
-            decoded_profile(profile or {}, minor) for profile in config["profiles"]
+            with_decoded_args(decoded(profile or {}, PROFILE, minor), minor)
+            for profile in config["profiles"]
         ]
     return copied
 

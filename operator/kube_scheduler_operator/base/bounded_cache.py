@@ -97,7 +97,11 @@ def cached_by_content(
         @wraps(function)
         def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Value:
             try:
-                content = tuple(map(_content, (*arguments, *options.items())))
+                content = (
+                    *map(_content, arguments),
+                    *options.keys(),
+                    *map(_content, options.values()),
+                )
             except (TypeError, ValueError, RecursionError):
                 return function(*arguments, **options)
             return cached(_Call(content, arguments, options))
@@ -110,7 +114,9 @@ def cached_by_content(
 
 
 def _content(argument: Any) -> Hashable:
-    return json.dumps(argument) if isinstance(argument, _JSON) else argument
+    if isinstance(argument, bool) or not isinstance(argument, _JSON):
+        return argument
+    return json.dumps(argument)
 
 
 def cached_by_identity(most: int) -> Callable[[Callable[[Key], Value]], Callable[[Key], Value]]:

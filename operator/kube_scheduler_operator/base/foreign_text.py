@@ -73,6 +73,8 @@ def foreign(text: str, limit: int) -> str:
 
 def one_line(text: str, escape: Callable[[str], str] | None = None) -> str:
     """Escape line breaks and invisible characters, with `escape` if it is given."""
+    if text.isascii() and text.isprintable():
+        return text
     if escape is None:
         return _HIDDEN.sub(_escaped, text)
     return _HIDDEN.sub(lambda match: escape(match[0]), text)

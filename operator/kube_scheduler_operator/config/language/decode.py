@@ -47,9 +47,15 @@ def decode_problems(
 
     `strict=False` allows unknown fields: a newer or custom scheduler may have them.
     """
+    return iter(read(value, kind, path, minor, strict=strict)[1])
+
+
+def read(
+    value: Any, kind: Type, path: Path, minor: int, *, strict: bool = True
+) -> tuple[Any, list[Problem]]:
+    """Return (what `decoded` returns, without meaning if a type is wrong, and all errors)."""
     run = _GoRun(minor, strict=strict)
-    _decoder(kind, minor)(value, path, run)
-    return iter(run.problems)
+    return _decoder(kind, minor)(value, path, run), run.problems
 
 
 def decoded(value: Any, kind: Type, minor: int) -> Any:
@@ -57,7 +63,7 @@ def decoded(value: Any, kind: Type, minor: int) -> Any:
 
     A null in a list becomes the item type's zero value: `{}`, `[]`, `""`, 0 or false.
     """
-    return _decoder(kind, minor)(value, (), _GoRun(minor, strict=False))
+    return read(value, kind, (), minor, strict=False)[0]
 
 
 def zero(kind: Type) -> Any:

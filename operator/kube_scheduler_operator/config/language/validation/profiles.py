@@ -15,7 +15,7 @@ from ....base.bounded_cache import cached_by_content
 from ....base.decoding import UNKNOWN_FIELD
 from ....base.findings import Path, Problem, did_you_mean, listing
 from ....base.objects import entries, mapping
-from ..decode import INVALID, decode_problems, decoded
+from ..decode import INVALID, decode_problems, decoded, read
 from ..plugins.effective_plugins import (
     EffectivePlugins,
     configured_plugins,
@@ -91,27 +91,26 @@ def validate_profile(profile: Any, target: Target, *, ignores: bool = False) -> 
     `ignores`: whether extenders determine what NodeResourcesFit ignores.
     """
     minor, strict = target.minor, on_record(target.gates.version)
-    types = tuple(decode_problems(profile, PROFILE, (), minor, strict=strict))
+    copied, types = read(profile, PROFILE, (), minor, strict=strict)
     arguments: tuple[Problem, ...] = ()
     if isinstance(profile, Mapping):
         arguments = tuple(_decode_args(profile, target, strict=strict))
     if any(problem.reason != UNKNOWN_FIELD for problem in (*types, *arguments)):
-        return ValidatedProfile(types, arguments)
-    profile = decoded_profile(profile, minor)
+        return ValidatedProfile(tuple(types), arguments)
+    profile = with_decoded_args(copied, minor)
     effective = effective_plugins(profile, target.gates)
     rules = tuple(_rules(profile, effective, target, ignores=ignores))
     queue = _queue(profile, effective)
-    return ValidatedProfile(types, arguments, rules, profile.get("schedulerName"), queue)
+    return ValidatedProfile(tuple(types), arguments, rules, profile.get("schedulerName"), queue)
 
 
-def decoded_profile(profile: Mapping[str, Any], minor: int) -> dict[str, Any]:
-    """Copy a profile with valid types as kube-scheduler 1.`minor` decodes it."""
-    copied: dict[str, Any] = decoded(profile, PROFILE, minor)
-    for entry in copied.get("pluginConfig", ()):
+def with_decoded_args(profile: dict[str, Any], minor: int) -> dict[str, Any]:
+    """Decode the arguments in a decoded profile as kube-scheduler 1.`minor` does."""
+    for entry in profile.get("pluginConfig", ()):
         struct = args_struct(entry.get("name", ""), minor)
         if struct is not None and "args" in entry:
             entry["args"] = decoded(entry["args"], struct, minor)
-    return copied
+    return profile
 
 
 def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) -> Iterator[Problem]:
