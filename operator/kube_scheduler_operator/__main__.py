@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from . import __version__
 from .base.installation import InstallationError
-from .cli.console.output import guard_streams
 from .cli.console.parser import CommandParser
+from .cli.console.visible_stream import guard_streams
 
 LIBRARIES: Final = frozenset(
     {

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 _PLANES: Final = "".join(
@@ -54,8 +55,6 @@ _NOT_NEEDED: Final = (
 )
 """Follows a character that no emoji or word needs. Names in Kubernetes contain none of them."""
 
-_HIDDEN: Final = re.compile(f"[{_CHARACTERS}]{_NOT_NEEDED}")
-_HIDDEN_IN_LINES: Final = re.compile(f"(?!\n)[{_CHARACTERS}]{_NOT_NEEDED}")
 _SHORT: Final[Mapping[str, str]] = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _CUT_OFF: Final = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?\Z")
 """The beginning of an escaped character."""
@@ -73,11 +72,11 @@ def foreign(text: str, limit: int) -> str:
 
 def one_line(text: str, escape: Callable[[str], str] | None = None) -> str:
     """Escape line breaks and invisible characters, with `escape` if it is given."""
-    if text.isascii() and text.isprintable():
+    if _is_plain(text):
         return text
     if escape is None:
-        return _HIDDEN.sub(_escaped, text)
-    return _HIDDEN.sub(lambda match: escape(match[0]), text)
+        return _hidden().sub(_escaped, text)
+    return _hidden().sub(lambda match: escape(match[0]), text)
 
 
 def foreign_lines(lines: Iterable[str], limit: int) -> str:
@@ -87,12 +86,12 @@ def foreign_lines(lines: Iterable[str], limit: int) -> str:
 
 def visible(text: str) -> str:
     """Escape invisible characters, but not the line breaks of our own text."""
-    return _HIDDEN_IN_LINES.sub(_escaped, text)
+    return text if _has_plain_lines(text) else _hidden(in_lines=True).sub(_escaped, text)
 
 
 def is_visible(text: str) -> bool:
     """Return whether the text consists of lines of visible characters."""
-    return _HIDDEN_IN_LINES.search(text) is None
+    return _has_plain_lines(text) or _hidden(in_lines=True).search(text) is None
 
 
 def json_text(
@@ -100,7 +99,22 @@ def json_text(
 ) -> str:
     """Encode JSON, with invisible characters escaped and other alphabets readable."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=default)
-    return _HIDDEN_IN_LINES.sub(_in_json, text)
+    return text if _has_plain_lines(text) else _hidden(in_lines=True).sub(_in_json, text)
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+def _has_plain_lines(text: str) -> bool:
+    return _is_plain(text.replace("\n", ""))
+
+
+@cache
+def _hidden(*, in_lines: bool = False) -> re.Pattern[str]:
+    """Match what is escaped. Made when a text is not plain: that takes milliseconds."""
+    own_break = "(?!\n)" if in_lines else ""
+    return re.compile(f"{own_break}[{_CHARACTERS}]{_NOT_NEEDED}")
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -29,8 +29,9 @@ from kube_scheduler_operator.base.foreign_text import one_line
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import uninstall
 from kube_scheduler_operator.cli.commands.completion import Completions
-from kube_scheduler_operator.cli.console.output import VisibleStream, format_table, print_now
+from kube_scheduler_operator.cli.console.output import format_table, print_now
 from kube_scheduler_operator.cli.console.parser import CommandParser
+from kube_scheduler_operator.cli.console.visible_stream import VisibleStream
 from kube_scheduler_operator.cli.rollout import follow_rollout
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,

@@ -7,57 +7,18 @@ each is one line, whatever it quotes. JSON and YAML have escapes of their own an
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, TextIO, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from ...base.foreign_text import json_text as escaped_json
-from ...base.foreign_text import one_line, visible
+from ...base.foreign_text import one_line
 from ...base.source.yaml_text import yaml_text
 
 T = TypeVar("T")
 
 _NAMED: Final = 3
-
-
-class VisibleStream:
-    """A text stream that writes out what is not visible, apart from line breaks.
-
-    Python colours help (3.14) and tracebacks (3.13) on a terminal, so it does not show itself as
-    one. A command that controls the terminal would have to write to `stream`; none does.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> int:
-        """Write the text; return its length, as a stream does."""
-        self.stream.write(visible(text))
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        self.stream.writelines(map(visible, lines))
-
-    def isatty(self) -> bool:
-        return False
-
-    def fileno(self) -> int:
-        raise io.UnsupportedOperation("fileno")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
-def guard_streams() -> None:
-    """Restrict standard output and standard error to visible characters from now on."""
-    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
-
-
-def _guarded(stream: TextIO) -> TextIO:
-    already = isinstance(stream, VisibleStream)
-    return stream if already else cast("TextIO", VisibleStream(stream))
 
 
 def print_lines(*lines: str) -> None:
