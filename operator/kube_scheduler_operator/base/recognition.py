@@ -1,4 +1,4 @@
-"""Recognition of the kind of cluster from its API; pure.
+"""Recognition of the kind of cluster from its API; pure. `config/lint/forms/` recognizes files.
 
 Four distributions run kube-scheduler on visible nodes, but only they can write its manifest; three
 providers show no control-plane node. A mark is a property that the distribution or provider itself

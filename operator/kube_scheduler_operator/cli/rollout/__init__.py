@@ -1,1 +1,1 @@
-"""What `rollout` follows, permits and undoes."""
+"""What `rollout` follows and undoes."""
