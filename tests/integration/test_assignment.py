@@ -31,6 +31,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.operator.secondary.assignment import chosen
 
+from ..assignments import drawn
 from .conftest import REPOSITORY
 from .harness import NAMESPACE
 from .played_cluster import CORE, GROUP, brought_up
@@ -193,7 +194,10 @@ class WebhookWorld(AssigningWorld):
             return 0
 
 
-@pytest.fixture(scope="module", params=[PolicyWorld, WebhookWorld], ids=["policy", "webhook"])
+WAYS = [PolicyWorld, WebhookWorld]
+
+
+@pytest.fixture(scope="module", params=WAYS, ids=[world.way for world in WAYS])
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AssigningWorld]:
@@ -217,6 +221,18 @@ def world(cluster: AssigningWorld) -> AssigningWorld:
     return cluster
 
 
+# `make test` has one version of Kubernetes, the default one, which does not serve the policy.
+webhook_in_presubmit = pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param(PolicyWorld, id="policy"),
+        pytest.param(WebhookWorld, id="webhook", marks=pytest.mark.presubmit),
+    ],
+    indirect=True,
+    scope="module",
+)
+
+
 def test_without_policy_and_webhook_the_status_has_the_command(cluster: AssigningWorld) -> None:
     cluster.assign(BATCH)
     cluster.wait(
@@ -230,7 +246,7 @@ def test_without_policy_and_webhook_the_status_has_the_command(cluster: Assignin
     assert cluster.pod() == DEFAULT
 
 
-@pytest.mark.presubmit
+@webhook_in_presubmit
 def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> None:
     world.wait(lambda: world.pod() == NAME, 60, lambda: world.get(WEBHOOK))
     assert names.ASSIGNMENT in world.assigned()[2]
@@ -238,7 +254,7 @@ def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> Non
     assert world.get(f"{KIND}/{NAME}")["spec"]["assign"] == BATCH, "the operator keeps it"
 
 
-@pytest.mark.presubmit
+@webhook_in_presubmit
 @pytest.mark.parametrize(
     ("namespace", "spec", "metadata", "expected"),
     [
@@ -366,9 +382,8 @@ def test_a_killed_operator_refuses_no_pod(world: AssigningWorld) -> None:
 
 
 @pytest.mark.parametrize("cluster", [PolicyWorld], ids=["policy"], indirect=True, scope="module")
-@pytest.mark.presubmit
 def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
-    """200 assignments, each of which is tried with a Pod that it selects or nearly does."""
+    """200 drawn assignments; tests/unit/deploy/test_assignment.py has more of them."""
     world.start()  # where it has lost its Lease meanwhile
     assert world.operator.stop() == 0
     world.operator.process = None
@@ -376,28 +391,21 @@ def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
     world.put(WITNESS, namespace=WITNESS)
     draw = random.Random(29)
     for number in range(200):
-        namespace_labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
-        labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
-        priority = draw.choice(("low", "usual"))
-        assignment: dict[str, Any] = {"schedulerName": "drawn", "pods": _drawn(draw)}
-        if draw.random() < 0.5:
-            assignment["except"] = [_drawn(draw) for _ in range(draw.randint(0, 2))]
+        case = drawn(draw)
         current = world.get(f"{KIND}/{NAME}")
-        current["status"]["assignment"] = assignment
+        current["status"]["assignment"] = case.assignment
         world.api.request("PUT", f"{KIND}/{NAME}/status", current)
-        replaced = {"team": None, "a": None, "b": None, **namespace_labels}
+        replaced = {"team": None, "a": None, "b": None, **case.namespace_labels}
         world.api.request(
             "PATCH", f"/api/v1/namespaces/{OTHER}", {"metadata": {"labels": replaced}}
         )
-        seen = {
-            **namespace_labels, "kubernetes.io/metadata.name": OTHER,
-        }  # fmt: skip
-        scheduler = {"metadata": {"name": NAME}, "status": {"assignment": assignment}}
-        expected = chosen([scheduler], seen, labels, priority) or DEFAULT
+        seen = {**case.namespace_labels, "kubernetes.io/metadata.name": OTHER}
+        scheduler = {"metadata": {"name": NAME}, "status": {"assignment": case.assignment}}
+        expected = chosen([scheduler], seen, case.labels, case.priority_class) or DEFAULT
 
         _until_seen(world, number)
-        given = world.pod(OTHER, {"priorityClassName": priority}, labels=labels)
-        assert given == expected, (assignment, namespace_labels, labels, priority)
+        given = world.pod(OTHER, {"priorityClassName": case.priority_class}, labels=case.labels)
+        assert given == expected, case
 
 
 def _until_seen(world: AssigningWorld, number: int) -> None:
@@ -418,25 +426,6 @@ def _until_seen(world: AssigningWorld, number: int) -> None:
     }
     world.api.request("PUT", f"{KIND}/{WITNESS}/status", current)
     world.wait(lambda: world.pod(WITNESS) == f"seen-{number}", 60)
-
-
-def _drawn(draw: random.Random) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field in ("namespaceSelector", "podSelector"):
-        selector: dict[str, Any] = {}
-        if draw.random() < 0.4:
-            selector["matchLabels"] = {draw.choice("ab"): draw.choice("123")}
-        if draw.random() < 0.5:
-            operator = draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))
-            one: dict[str, Any] = {"key": draw.choice("ab"), "operator": operator}
-            if operator in ("In", "NotIn"):
-                one["values"] = draw.sample("123", draw.randint(1, 2))
-            selector["matchExpressions"] = [one]
-        if selector:
-            found[field] = selector
-    if draw.random() < 0.3:
-        found["priorityClassNames"] = draw.choice((["low"], ["usual"], ["low", "usual"]))
-    return found
 
 
 # --- the webhook --------------------------------------------------------------------------------

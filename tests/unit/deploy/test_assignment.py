@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 import yaml
+from cel_expr_python import cel
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import AUTHENTICATION_NAMESPACE, PLATFORMS
 from kube_scheduler_operator.operator.admission.review_connection import PATH
 from kube_scheduler_operator.operator.engine.assignment import WEBHOOK_PORT
+from kube_scheduler_operator.operator.secondary.assignment import chosen
 
+from ...assignments import drawn
 from .conftest import Helm
 from .overlays import DEPLOY, Object, build
 from .test_chart import comparable, template
@@ -41,6 +45,45 @@ def test_policy_and_webhook_select_the_same_pods() -> None:
     assert hook["reinvocationPolicy"] == policy["reinvocationPolicy"]
     assert hook["failurePolicy"] == policy["failurePolicy"] == "Ignore"
     assert hook["timeoutSeconds"] == 1
+
+
+def test_the_cel_of_the_policy_selects_as_the_webhook_does() -> None:
+    """In CEL's own C++ library; tests/integration/test_assignment.py asks kube-apiserver."""
+    spec = one(POLICY, "MutatingAdmissionPolicy")["spec"]
+    inputs = ("object", "namespaceObject", "params", "variables")
+    environment = cel.NewEnv(variables=dict.fromkeys(inputs, cel.Type.DYN))
+    variables = {
+        variable["name"]: environment.compile(variable["expression"])
+        for variable in spec["variables"]
+    }
+    (mutation,) = spec["mutations"]
+    condition, _, patch = mutation["jsonPatch"]["expression"].partition("? [JSONPatch{")
+    assert patch == (
+        'op: "replace", path: "/spec/schedulerName", '
+        "value: params.status.assignment.schedulerName}] : []"
+    )
+    mutates = environment.compile(condition)
+    draw = random.Random(29)
+    outcomes = set()
+    for _ in range(2_000):
+        case = drawn(draw)
+        scheduler = {"metadata": {"name": "x"}, "status": {"assignment": case.assignment}}
+        values: dict[str, Any] = {}
+        data = {
+            "object": {
+                "metadata": {"labels": case.labels} if case.labels else {},
+                "spec": {"priorityClassName": case.priority_class},
+            },
+            "namespaceObject": {"metadata": {"labels": case.namespace_labels}},
+            "params": scheduler,
+            "variables": values,
+        }
+        for name, expression in variables.items():
+            values[name] = expression.eval(data=data).plain_value()
+        expected = chosen([scheduler], case.namespace_labels, case.labels, case.priority_class)
+        assert mutates.eval(data=data).value() is bool(expected), case
+        outcomes.add(expected)
+    assert outcomes == {"drawn", ""}
 
 
 def test_the_namespaces_of_every_platform_and_the_label_are_excluded() -> None:
