@@ -194,10 +194,7 @@ class WebhookWorld(AssigningWorld):
             return 0
 
 
-WAYS = [PolicyWorld, WebhookWorld]
-
-
-@pytest.fixture(scope="module", params=WAYS, ids=[world.way for world in WAYS])
+@pytest.fixture(scope="module", params=[PolicyWorld, WebhookWorld], ids=["policy", "webhook"])
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AssigningWorld]:
