@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from .seeds import SEED, SOAK
 # The duration of an example depends on the machine, not on the code.
 hypothesis.settings.register_profile("project", deadline=None, derandomize=not SOAK)
 hypothesis.settings.load_profile("project")
+
+
+# Tests, fixtures and modules live until the end: looking for garbage among them is in vain.
+gc.set_threshold(100_000, 20, 50)
 
 
 def pytest_report_header() -> list[str]:

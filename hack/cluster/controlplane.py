@@ -89,9 +89,6 @@ def _etcd(sandbox: Sandbox) -> list[str]:
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
         "--unsafe-no-fsync",
-        # A single member sends no heartbeats.
-        "--heartbeat-interval=1000",
-        "--election-timeout=10000",
         "--log-level=warn",
     ]
 
