@@ -65,9 +65,9 @@ comparison: setup ## Two thousand configurations, 500 mutated files a version, a
 	$(PYTEST) $(COMPARISON) -n 2 --dist loadfile
 
 .PHONY: integration
-# They mostly wait, so three at a time need less than two processors.
+# They wait as well, so four at a time use two processors.
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION) -n 3 --no-loadscope-reorder $(addprefix --ignore ,$(COMPARISON)) $(addprefix -m ,$(SELECT))
+	$(PYTEST) $(INTEGRATION) -n 4 --no-loadscope-reorder $(addprefix --ignore ,$(COMPARISON)) $(addprefix -m ,$(SELECT))
 
 .PHONY: e2e
 e2e: export KSO_LEDGER = $(LEDGER)

@@ -387,7 +387,6 @@ def test_another_policy_needs_no_restart(world: World) -> None:
     until(lambda: world.annotations("an-1")["requested-cpu"] == "0", PATIENCE, annotator.log)
 
 
-@pytest.mark.presubmit
 def test_cleanup_removes_own_annotations_and_keeps_all_others(world: World) -> None:
     theirs = {"cpu_usage_avg_5m": "0.1,2026-11-23T00:00:00Z", "mine": "x"}
     for number in range(1, 6):

@@ -125,7 +125,7 @@ def pod(api_server: ApiServer) -> Iterator[str]:
         api_server.request("DELETE", f"{path}/waiting-for-tab")
 
 
-@pytest.mark.presubmit
+@pytest.mark.presubmit_first
 @pytest.mark.timeout(120)
 def test_a_shell_completes_commands_flags_and_names_of_the_cluster(
     shell: Terminal, pod: str

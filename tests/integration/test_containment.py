@@ -147,7 +147,6 @@ FIELDS = [
 ]
 
 
-@pytest.mark.presubmit
 @pytest.mark.parametrize("fields", FIELDS, ids=str)
 def test_a_field_with_an_error_delays_no_edit_of_another_object(
     world: World, fields: dict[str, Any]

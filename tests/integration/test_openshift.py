@@ -43,7 +43,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield found
 
 
-@pytest.mark.presubmit
 def test_a_revision_has_openshifts_parts(world: World) -> None:
     bundle = world.data("serviceaccount-ca")["ca-bundle.crt"]
     assert bundle.count("BEGIN CERTIFICATE") == 2
@@ -54,7 +53,6 @@ def test_a_revision_has_openshifts_parts(world: World) -> None:
     assert config["leaderElection"]["leaseDuration"] == "137s"
 
 
-@pytest.mark.presubmit
 def test_gates_of_the_release_that_the_scheduler_knows_are_flags(world: World) -> None:
     (flag,) = (a for a in world.arguments if a.startswith("--feature-gates="))
     assert flag == (
@@ -62,7 +60,6 @@ def test_gates_of_the_release_that_the_scheduler_knows_are_flags(world: World) -
     ), "the others are OpenShift's alone, and the scheduler would exit"
 
 
-@pytest.mark.presubmit
 def test_the_tls_profile_is_followed(world: World) -> None:
     assert "--tls-min-version=VersionTLS12" in world.arguments, "Intermediate is the default"
     path = f"{CLUSTER}/apiservers/cluster"
@@ -107,7 +104,6 @@ def test_without_serving_info_the_port_follows_the_profile_of_the_api_servers(wo
     until(lambda: world.operator.speaks(TLS12), 20, "it does not accept TLS 1.2 again")
 
 
-@pytest.mark.presubmit
 def test_a_renewed_client_certificate_is_copied_and_makes_no_revision(world: World) -> None:
     before = world.latest
     renewed = openshift.client_certificate(world.sandbox, "renewed-scheduler")
@@ -175,7 +171,6 @@ def test_another_api_server_is_a_new_revision(world: World) -> None:
     assert kubeconfig["clusters"][0]["cluster"]["server"] == url
 
 
-@pytest.mark.presubmit
 def test_no_secret_is_in_a_revision_an_event_or_the_status(world: World) -> None:
     """The private keys that were used above; a certificate is not a secret."""
     keys = [path.read_text() for path in (world.sandbox.state / "pki").glob("*.key")]
@@ -193,7 +188,6 @@ def test_no_secret_is_in_a_revision_an_event_or_the_status(world: World) -> None
         assert not any(secret in texts for secret in (*lines, encoded))
 
 
-@pytest.mark.presubmit
 def test_the_policy_config_map_follows_its_source(world: World) -> None:
     """As the reference's own end-to-end tests do it: name it, edit it, delete it."""
     users, copy = "/api/v1/namespaces/openshift-config/configmaps", f"{TARGET}/configmaps"

@@ -306,7 +306,6 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
     )
 
 
-@pytest.mark.presubmit
 def test_a_pod_with_an_unknown_scheduler_name_gets_an_event(world: World) -> None:
     pods = "/api/v1/namespaces/default/pods"
     pod = {
