@@ -201,6 +201,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         teardown.down(NAME)
 
 
+@pytest.mark.presubmit
 def test_an_operator_that_outlives_a_restore_of_etcd_continues_with_the_restored_state(
     world: World,
 ) -> None:
