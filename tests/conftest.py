@@ -16,7 +16,7 @@ hypothesis.settings.register_profile("project", deadline=None, derandomize=not S
 hypothesis.settings.load_profile("project")
 
 
-# Tests, fixtures and modules live until the end: looking for garbage among them is in vain.
+# Tests, fixtures and modules live until the end: looking for garbage among them finds none.
 gc.set_threshold(100_000, 20, 50)
 
 
