@@ -102,9 +102,12 @@ def enter(groups: Sequence[Path], command: Sequence[str]) -> list[str]:
 
 def sandboxes() -> set[str]:
     """The sandboxes that have cgroups."""
-    # os.walk finds nothing in a root that goes away while it looks; Path.iterdir fails.
-    roots = (next(os.walk(tree), None) for tree in _trees())
-    return {name for root in roots if root is not None for name in root[1]}
+    found: set[str] = set()
+    for tree in _trees():
+        # The last other sandbox takes the shared root along.
+        with contextlib.suppress(FileNotFoundError):
+            found.update(path.name for path in tree.iterdir() if path.is_dir())
+    return found
 
 
 def processes(sandbox: str, node: str = "") -> set[int]:
