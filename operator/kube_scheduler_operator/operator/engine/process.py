@@ -22,6 +22,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -33,7 +34,7 @@ from ...base.objects import Object
 from ...base.platform import Platform
 from ...base.recognition import Decision
 from ...base.settings import Settings
-from ...base.tasks import cancel, stop_on_signals, until
+from ...base.tasks import cancel, keep, stop_on_signals, until
 from ...config.language.versions import MINORS_BEHIND, Version
 from ...kube.client import ApiClient, Writes
 from ...kube.credentials import Credentials, find
@@ -171,15 +172,19 @@ class Operator:
             watching = asyncio.create_task(self._watch(unwatch), name="watches")
             acquiring = asyncio.create_task(elector.acquire(), name="lease")
             discovering = asyncio.create_task(self._discover(api, stop), name="discovery")
-            deciding = asyncio.create_task(self._decide_later(api, stop), name="platform")
+            deciding = asyncio.create_task(
+                keep("platform", partial(self._decide_later, api, stop)), name="platform"
+            )
             # Both replicas serve the webhook.
-            looking = asyncio.create_task(self._ways.run(api), name="assignment")
+            looking = asyncio.create_task(
+                keep("assignment", partial(self._ways.run, api)), name="assignment"
+            )
             applying = asyncio.create_task(
                 self._webhook.run(api, leading, lambda: elector.is_leader, self._clock.now),
                 name="webhook",
             )
             server = ServerThread(self._serve)
-            beating = asyncio.create_task(self._pulse.run(), name="pulse")
+            beating = asyncio.create_task(keep("pulse", self._pulse.run), name="pulse")
             try:
                 await server.start()
                 return await self._lead(leading, stop, acquiring, discovering, watching)
@@ -323,8 +328,12 @@ class Operator:
         self._placements = placements
         self._queue.add()  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
-        polling = asyncio.create_task(self._poller.run(api), name="polling")
-        following = asyncio.create_task(self._follow_version(api, stop), name="version")
+        polling = asyncio.create_task(
+            keep("polling", partial(self._poller.run, api)), name="polling"
+        )
+        following = asyncio.create_task(
+            keep("version", partial(self._follow_version, api, stop)), name="version"
+        )
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait(

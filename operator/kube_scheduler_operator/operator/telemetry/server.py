@@ -21,12 +21,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeAlias
 
 import uvloop
 
 from ...base.klog import kv
-from ...base.tasks import cancel
+from ...base.tasks import cancel, keep
 from ...serving.certificate import ServingCertificate
 from ...serving.health import Checks, HealthServer
 from ...serving.http_types import HttpRequest, HttpResponse, text
@@ -97,7 +98,8 @@ class TelemetryServer:
             context = self._certificate.context
         if self._refresh is not None:
             await self._refresh()
-            self._refresher = asyncio.create_task(self._keep_fresh(self._refresh))
+            fresh = partial(self._keep_fresh, self._refresh)
+            self._refresher = asyncio.create_task(keep("certificate", fresh))
         _, self.port = await self._server.start(self._host, self.port, context)
         log.info("Serving metrics and health", extra=kv(host=self._host, port=self.port))
 

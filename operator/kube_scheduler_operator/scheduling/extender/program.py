@@ -21,7 +21,7 @@ from ... import __version__
 from ...base import klog, names
 from ...base.files import fingerprint
 from ...base.klog import kv
-from ...base.tasks import cancel, stop_on_signals
+from ...base.tasks import cancel, keep, stop_on_signals
 from ...kube.client import ApiClient
 from ...kube.credentials import find, pod_namespace
 from ...kube.events import EventRecorder, Involved
@@ -139,7 +139,7 @@ class ExtenderProgram:
             else:
                 self._context.learn = NodeLearner(self._cluster)
                 log.info("Not watching the API: node data comes from requests only")
-            reloading = asyncio.create_task(self._reloading())
+            reloading = asyncio.create_task(keep("reload", self._reloading))
             stack.push_async_callback(cancel, reloading)
             await stop.wait()
             log.info("Stopping")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
+from kube_scheduler_operator.base import tasks
+from kube_scheduler_operator.base.backoff import Backoff
 from kube_scheduler_operator.operator.telemetry import server as server_module
 from kube_scheduler_operator.operator.telemetry.authorize import AuthorizationResult, User
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
@@ -216,6 +218,27 @@ async def test_certificate_is_reloaded_while_serving(
         while second not in seen:
             seen.add(await served_certificate(server.port))
         assert seen == {first, second}
+
+
+async def test_an_error_does_not_end_the_renewal_of_certificates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(tasks, "RESTARTS", Backoff((0.01,)))
+    errors, refreshed = [OSError(28, "No space left on device")] * 3, asyncio.Event()
+
+    async def refresh() -> bool:
+        if started and errors:
+            raise errors.pop()
+        if started:
+            refreshed.set()
+        return False
+
+    started = False
+    async with running(refresh=refresh):
+        started = True
+        await asyncio.wait_for(refreshed.wait(), 5)
+    assert not errors
 
 
 async def test_port_is_free_after_stop() -> None:
