@@ -45,7 +45,6 @@ class World:
     @property
     def latest(self) -> int:
         """The newest revision that is complete."""
-        self.operator.revive()
         status = self.api.request("GET", KUBESCHEDULER).get("status", {})
         return int(status.get("latestAvailableRevision", 0))
 
@@ -67,7 +66,6 @@ class World:
 
     def condition(self, kind: str) -> str:
         """The message of a condition of the KubeScheduler; empty if it is False."""
-        self.operator.revive()
         status, _, message = condition_of(self.api.request("GET", KUBESCHEDULER), kind)
         return message if status == "True" else ""
 

@@ -2,8 +2,10 @@
 
 The server, the watches and leader election start together: a standby answers probes and keeps its
 store up to date. Reconciles begin once this process leads and every watch is listed. SIGTERM undoes
-this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once. A
-lost Lease ends the process with an error, because another process leads with a newer view.
+this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once.
+When the Lease is lost, all work is cancelled and its state dropped, and the process waits for the
+Lease again as a standby does: a slow API server must not end containers, whose restarts would cost
+it more.
 
 The server has its own thread, event loop and API client: whatever its clients send, the Lease is
 renewed.
@@ -105,6 +107,7 @@ class Operator:
         self._credentials: Credentials = find(options.kubeconfig)
         self._store = Store()
         self._queue = WorkQueue(observer=self._metrics.queue)
+        self._queue.close()  # until this process leads
         self._throttle = Throttle()
         namespaces = options.settings.secondary_namespaces
         self._clock = ServerClock()
@@ -118,7 +121,7 @@ class Operator:
         )
         observe_defects(self._metrics.defect_contained)
         self._metrics.lease_seen = self._lease_seen
-        self._poller = Poller(options.settings.pending_interval, lambda: self._wake(urgent=False))
+        self._poller = self._make_poller()
         self._ways = WayPoller(self._assigning, lambda: self._wake(urgent=False))
         self._webhook = AssignmentWebhook(
             options.platform,
@@ -187,7 +190,7 @@ class Operator:
             beating = asyncio.create_task(keep("pulse", self._pulse.run), name="pulse")
             try:
                 await server.start()
-                return await self._lead(leading, stop, acquiring, discovering, watching)
+                await self._lead(leading, stop, acquiring, discovering, watching)
             finally:
                 unwatch.set()
                 for task in (acquiring, discovering, deciding, looking):
@@ -199,6 +202,11 @@ class Operator:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await server.stop()
                 beating.cancel()
+        return 0
+
+    def _make_poller(self) -> Poller:
+        interval = self._options.settings.pending_interval
+        return Poller(interval, lambda: self._wake(urgent=False))
 
     def _make_client(self, may_write: Callable[[], bool]) -> ApiClient:
         return ApiClient(
@@ -270,19 +278,33 @@ class Operator:
         acquiring: asyncio.Task[None],
         discovering: asyncio.Task[str],
         watching: asyncio.Task[None],
-    ) -> int:
+    ) -> None:
+        """Lead each time that the Lease is acquired, until `stop` is set or the watches end."""
         elector = self._elector
         assert elector is not None  # noqa: S101 - set by run()
         self._metrics.leading(self._platform.operator.lease, leads=False)
-        if not await until(stop.wait(), acquiring) or not await until(stop.wait(), discovering):
-            return 0
-        self._metrics.leading(self._platform.operator.lease, leads=True)
+        while await until(stop.wait(), acquiring) and await until(stop.wait(), discovering):
+            self._metrics.leading(self._platform.operator.lease, leads=True)
+            try:
+                if not await self._lead_once(api, stop, discovering.result(), watching):
+                    return
+            finally:
+                self._metrics.leading(self._platform.operator.lease, leads=False)
+            acquiring = asyncio.create_task(elector.acquire(), name="lease")
+
+    async def _lead_once(
+        self, api: ApiClient, stop: asyncio.Event, uid: str, watching: asyncio.Task[None]
+    ) -> bool:
+        """Work while this process leads; return whether it ended because the Lease was lost."""
+        elector = self._elector
+        assert elector is not None  # noqa: S101 - set by run()
+        self._forget_leading()
         involved = Involved(
             "apps/v1",
             "Deployment",
             self._platform.operator.deployment,
             self._platform.operator_namespace,
-            discovering.result(),
+            uid,
         )
         instance = os.environ.get("POD_NAME") or socket.gethostname()
         recorder = EventRecorder(
@@ -304,8 +326,15 @@ class Operator:
             with contextlib.suppress(asyncio.CancelledError):
                 await work
         await cancel(holding)
-        self._metrics.leading(self._platform.operator.lease, leads=False)
-        return 1 if lost else 0
+        return lost
+
+    def _forget_leading(self) -> None:
+        """Drop the state of earlier reconciles: another process may have led since."""
+        self._queue = WorkQueue(observer=self._metrics.queue)
+        self._poller = self._make_poller()
+        self._executor, self._recorder, self._placements = None, None, None
+        self._last_error = self._failing = ""
+        self._reconciled_at = self._succeeded_at = None
 
     async def _work(
         self,
@@ -341,14 +370,16 @@ class Operator:
             )
         except asyncio.CancelledError:
             reconciling.cancel()
+            await asyncio.gather(reconciling, return_exceptions=True)
             raise
         finally:
             self._queue.close()
             self._throttle.release()
-            stopped.cancel()
-            polling.cancel()
-            following.cancel()
+            background = (stopped, polling, following)
+            for task in background:
+                task.cancel()
             await placements.close()
+            await asyncio.gather(*background, return_exceptions=True)
         await reconciling
         if watching.done():
             watching.result()  # raises the error that ended it, if any
