@@ -259,6 +259,8 @@ ROWS = [
         "variables of the process"),
     Row("LoadPolicy", "a Secret of the namespace", prometheus("https://evil.example", "valuable"),
         RECONCILE, "does not permit sending its token to evil.example"),
+    Row("LoadPolicy", "a token on its way", prometheus("http://prometheus.monitoring", "valuable"),
+        RECONCILE, "only by https"),
     Row("LoadPolicy", "the files of a node",
         {"source": {"nodeMetrics": {"args": ["--root=/host/proc/1/root"]}}}, API_SERVER,
         "other arguments are the operator's"),

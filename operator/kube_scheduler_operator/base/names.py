@@ -114,7 +114,7 @@ EXTENDER_PORT_ANNOTATION: Final = f"{PREFIX}/port"  # on their DaemonSets: their
 
 # --- load policies ----------------------------------------------------------------------------
 LOAD_LABEL: Final = f"{PREFIX}/load-policy"  # the owner's name, on all objects of one
-TOKEN_FOR_LABEL: Final = f"{PREFIX}/token-for"  # on Secrets of users: the host of its token
+TOKEN_FOR_LABEL: Final = f"{PREFIX}/token-for"  # on Secrets of users: HOST or HOST_PORT
 LOAD_ANNOTATOR: Final = "load-annotator"  # its app, container, ServiceAccount and Lease
 KUBELET_STATS: Final = "load-kubelet-stats"  # ServiceAccount: reads nodes/stats, nothing else
 NODE_METRICS: Final = "node-metrics"  # app and container of the exporter

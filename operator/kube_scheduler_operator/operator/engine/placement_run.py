@@ -26,6 +26,7 @@ import aiohttp
 
 from ...base import klog
 from ...base.defects import contained
+from ...base.hosts import url_host
 from ...base.json_text import TooLargeError
 from ...base.limits import ANSWER
 from ...base.platform import Platform
@@ -225,7 +226,9 @@ async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
         pinned = aiohttp.Fingerprint(bytes.fromhex(digest))
     except ValueError:
         raise SimulationError("the Pod of the simulation has no certificate") from None
-    host = f"[{address}]" if ":" in address else address
+    host = url_host(address)
+    if not host:
+        raise SimulationError("the Pod of the simulation has no valid IP address")
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECTING, sock_read=_SILENCE)
     clock = asyncio.get_running_loop().time
     end = clock() + _CONNECTING
@@ -237,6 +240,7 @@ async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
                     data=body,
                     headers={"Authorization": f"Bearer {key}"},
                     ssl=pinned,
+                    allow_redirects=False,
                 ) as response:
                     if response.status != 200:
                         raise SimulationError(
