@@ -52,7 +52,7 @@ from ...serving.certificate import ServingCertificate
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
 from ..secondary.assignment import assigned_pods, in_effect
-from ..telemetry.authorize import cached, delegated
+from ..telemetry.authorize import CachedReviews, delegated
 from ..telemetry.cluster_metrics import OWN_CERTIFICATE, WEBHOOK_CERTIFICATE
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import Pulse, ServerThread, TelemetryServer
@@ -242,7 +242,7 @@ class Operator:
         async with client as api:
             server = TelemetryServer(
                 render=self._metrics.render,
-                authorize=cached(delegated(api)),
+                authorize=CachedReviews(delegated(api)),
                 alive=self._pulse.alive,
                 ready=self._pulse.ready,
                 certificate=certificate,
