@@ -92,6 +92,7 @@ class Platform:
     # whether hand edits of a revision's files, or of a node's manifest except its revision, stay
     # until the next revision. All platforms report them.
     keeps_hand_edits: bool = False
+    upgrade_dir: str = ""  # where an upgrade of the control plane keeps its work, if guards see it
     # whether APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and another
     # operator handles those fields of the Scheduler that do not configure kube-scheduler
     cluster_config: bool = False
@@ -150,6 +151,7 @@ KUBEADM = Platform(
     resource_dir="/etc/kubernetes/static-pod-resources",
     operand_command=("kube-scheduler",),
     scheduler_kubeconfig="/etc/kubernetes/scheduler.conf",
+    upgrade_dir="/etc/kubernetes/tmp",
     default_arguments=(("bind-address", "127.0.0.1"),),
     node_selectors=("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"),
 )
@@ -211,6 +213,7 @@ RKE2 = replace(
     KUBEADM,
     name="rke2",
     kubelet_mark="+rke2",
+    upgrade_dir="",
     manifest_dir=f"{_RKE2}/agent/pod-manifests",
     resource_dir=f"{_RKE2}/agent/static-pod-resources",
     scheduler_kubeconfig=f"{_RKE2}/server/cred/scheduler.kubeconfig",
@@ -232,6 +235,7 @@ MANAGED = replace(
     KUBEADM,
     name="managed",
     owns_static_pods=False,
+    upgrade_dir="",
     static_pod_name="",
     static_pod_labels=(),
     manifest_dir="",

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from kube_scheduler_operator.node.protocol.disk_report import DiskReport
 from kube_scheduler_operator.node.protocol.message import (
     EXIT_CHANGED,
     EXIT_DEFINITIVE,
+    EXIT_RETRY,
     UNKNOWN,
     BootTime,
 )
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome
-from kube_scheduler_operator.node.static_pod import guard, host, manifest
+from kube_scheduler_operator.node.static_pod import guard, host, manifest, mounts
 from kube_scheduler_operator.node.static_pod.disk_state import look
 from kube_scheduler_operator.node.static_pod.guard import GuardOptions
 from kube_scheduler_operator.node.static_pod.kubeconfig import fingerprint
@@ -107,6 +109,49 @@ def test_replaced_file_is_reported(monkeypatch: pytest.MonkeyPatch, conf: Path) 
 
     play(monkeypatch, [replace, nothing])
     assert wait(conf, known).kubeconfig == fingerprint(conf)
+
+
+MOUNTED = "36 35 8:1 {source} {point} ro,relatime - ext4 /dev/sda1 rw\n"
+
+
+def mount(monkeypatch: pytest.MonkeyPatch, table: Path, point: Path) -> Any:
+    """Return a function that states what is mounted at a path."""
+    other = MOUNTED.format(source="/", point="/")
+
+    def state(source: str) -> None:
+        table.write_text(other + MOUNTED.format(source=source, point=point))
+
+    monkeypatch.setattr(mounts.sources, "__defaults__", (table,))
+    state("/etc/kubernetes/scheduler.conf")
+    return state
+
+
+@pytest.mark.parametrize(
+    "source", ["/etc/kubernetes/scheduler.conf//deleted", "/etc/kubernetes/scheduler.conf.old"]
+)
+def test_a_file_that_was_replaced_under_its_mount_ends_the_guard_for_a_new_mount(
+    monkeypatch: pytest.MonkeyPatch, conf: Path, tmp_path: Path, source: str
+) -> None:
+    state = mount(monkeypatch, tmp_path / "mountinfo", conf)
+    reads = int(guard.REPLACED_SECONDS / guard.INTERVAL)
+    play(monkeypatch, [nothing, lambda: state(source), *[nothing] * reads])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    log = tmp_path / "log"
+    options = GuardOptions(conf, known=fingerprint(conf), termination_log=log)
+    assert guard.main(options) == EXIT_RETRY
+    assert not log.exists(), "it has nothing to report yet"
+
+
+def test_a_file_that_is_back_at_once_does_not_end_the_guard(
+    monkeypatch: pytest.MonkeyPatch, conf: Path, tmp_path: Path
+) -> None:
+    state = mount(monkeypatch, tmp_path / "mountinfo", conf)
+    reads = int(guard.REPLACED_SECONDS / guard.INTERVAL) - 2
+    back = partial(state, "/etc/kubernetes/scheduler.conf")
+    away = partial(state, "/etc/kubernetes/scheduler.conf.old")
+    play(monkeypatch, [away, *[nothing] * reads, back, nothing, away, *[nothing] * reads])
+    with pytest.raises(StoppedError):
+        wait(conf, fingerprint(conf))
 
 
 def test_temporarily_missing_file_is_not_reported(
