@@ -145,7 +145,9 @@ class Layout:
 
     def prepare(self, target: Manifest) -> None:
         """Write a copy of `target` that the kubelet ignores, ready to be renamed."""
-        if files.read(self._prepared, follow=False) != target.data:
+        if files.read(self._prepared, follow=False) == target.data:
+            self._disk.sync(self._prepared)
+        else:
             self._disk.write(self._prepared, File(target.data))
 
     def place(self, target: Manifest) -> None:
@@ -153,6 +155,10 @@ class Layout:
         self.prepare(target)
         self._disk.rename(self._prepared, self.manifest_path)
         self._disk.sync(self.manifest_path.parent)
+
+    def confirm_placed(self) -> None:
+        """Sync the manifest in place, which another program wrote, or an installer that ended."""
+        files.sync_file(self._disk, self.manifest_path)
 
     def withdraw(self) -> None:
         """Remove the manifest; the kubelet stops the scheduler."""
@@ -207,6 +213,7 @@ class Layout:
             hashes = hashes.replacing(known, present[POD_FILE].data)
         desired[HASHES_FILE] = File(hashes.serialise())
         if files.holds(directory, {**present, **desired}):
+            files.sync_directory(self._disk, directory, {**present, **desired})
             return False
         like_present = {**desired, **present}
         if HASHES_FILE not in present:  # written by an older operator
@@ -240,6 +247,7 @@ class Layout:
         stock = files.read(self.stock, follow=False)
         newest = self.adopted()
         if stock == other.data and newest is not None and newest.data == other.data:
+            files.sync_file(self._disk, self.stock)
             self._adopt_as_last_known_good()
             return
         path = self.stock
@@ -253,6 +261,8 @@ class Layout:
             self._disk.mkdir(path.parent)
             self._disk.sync(path.parent.parent)
             files.replace_file(self._disk, path, File(other.data), self._scratch)
+        else:
+            files.sync_file(self._disk, path)
         if path == self.stock:
             self._adopt_as_last_known_good()
 
@@ -323,9 +333,9 @@ class Layout:
 
     def _link(self, path: Path) -> None:
         target = path.relative_to(self.resource_dir).as_posix()
-        if not (
-            self.last_known_good.is_symlink() and str(self.last_known_good.readlink()) == target
-        ):
+        if self.last_known_good.is_symlink() and str(self.last_known_good.readlink()) == target:
+            self._disk.sync(self.last_known_good.parent)
+        else:
             files.replace_link(self._disk, self.last_known_good, target, self._scratch)
 
     def staged(self, revision: int) -> Manifest | None:
@@ -378,8 +388,7 @@ class Layout:
     def write_outcome(self, result: Result) -> None:
         path = self.revision_dir(result.revision) / OUTCOME_FILE
         data = (result.serialise() + "\n").encode()
-        if files.read(path, follow=False) != data:
-            files.replace_file(self._disk, path, File(data), self._scratch)
+        files.ensure_file(self._disk, path, File(data), self._scratch)
 
     def journal(self) -> Journal | None:
         """Return the journal of the swap in progress; None without one."""
@@ -389,9 +398,8 @@ class Layout:
         files.replace_file(self._disk, self._journal, File(journal.serialise()), self._scratch)
 
     def clear_journal(self) -> None:
-        if self._journal.exists():
-            self._disk.unlink(self._journal)
-            self._disk.sync(self.resource_dir)
+        self._disk.unlink(self._journal)
+        self._disk.sync(self.resource_dir)
 
     def clear(self) -> list[str]:
         """Remove all of the operator's files, the adopted manifests last.
