@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+import yaml
 
 from kube_scheduler_operator.__main__ import COMMANDS, _parser
 from kube_scheduler_operator.base import names
@@ -572,6 +573,32 @@ def test_pods_without_host_access_are_restricted(platform: Platform) -> None:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
+
+
+@each_platform
+def test_what_programs_write_stays_in_memory(platform: Platform) -> None:
+    """Private keys are written to files, because OpenSSL loads only files."""
+    volumes = [
+        volume
+        for obj in OVERLAYS[platform.name]
+        for volume in (obj.get("spec") or {}).get("template", {}).get("spec", {}).get("volumes", ())
+        if "emptyDir" in volume
+    ]
+    assert volumes
+    for volume in volumes:
+        assert volume["emptyDir"]["medium"] == "Memory"
+        assert volume["emptyDir"]["sizeLimit"]
+
+
+def test_a_component_puts_the_operator_into_a_user_namespace() -> None:
+    folder = DEPLOY / "openshift/user-namespace"
+    component = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    (patch,) = component["patches"]
+    assert patch["target"] == {"kind": "Deployment", "name": OPENSHIFT.operator.deployment}
+    (operation,) = yaml.safe_load((folder / patch["path"]).read_text())
+    assert operation == {"op": "add", "path": "/spec/template/spec/hostUsers", "value": False}
+    pod = found(OPENSHIFT, "Deployment", OPENSHIFT.operator.deployment)["spec"]["template"]["spec"]
+    assert not {"hostNetwork", "hostPID", "hostIPC", "hostUsers"} & pod.keys()
 
 
 class TestCertificateSyncer:

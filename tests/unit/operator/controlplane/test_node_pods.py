@@ -159,6 +159,25 @@ def test_a_guard_mounts_what_it_reads_and_no_directory_around_it(platform: Any) 
 
 
 @each_with_static_pods
+def test_what_may_have_private_keys_is_in_memory(platform: Any) -> None:
+    """The preflight writes the keys of extenders; certificates are checked in files."""
+    for pod in pods_of_a_node(platform):
+        for volume in pod["spec"].get("volumes", ()):
+            if "emptyDir" in volume and volume["name"] != "progress":
+                assert volume["emptyDir"]["medium"] == "Memory", volume["name"]
+
+
+def test_an_installer_that_checks_certificates_can_write_them() -> None:
+    (installer,) = (
+        container
+        for container in installer_pod(platform=OPENSHIFT)["spec"]["containers"]
+        if container["name"] == "installer"
+    )
+    assert installer["securityContext"]["readOnlyRootFilesystem"] is True
+    assert "/tmp" in {mount["mountPath"] for mount in installer["volumeMounts"]}
+
+
+@each_with_static_pods
 def test_every_container_requests_cpu_and_memory(platform: Any) -> None:
     for pod in pods_of_a_node(platform):
         spec = pod["spec"]
