@@ -59,6 +59,15 @@ def mounted(path: str, at: str = "") -> dict[str, Any]:
         ({"env": [{"name": "A"}, {"name": "A"}]}, "Duplicate value"),
         ({"env": [{"name": "A", "valueFrom": {}}]}, "unknown field"),
         ({"annotations": {"kubernetes.io/config.source": "api"}}, "belong to the kubelet"),
+        (
+            {
+                "annotations": {
+                    "container.apparmor.security.beta.kubernetes.io/kube-scheduler": "unconfined"
+                }
+            },
+            "belong to the kubelet",
+        ),
+        ({"annotations": {"io.kubernetes.cri-o.Devices": "/dev/mem"}}, "belong to the kubelet"),
         ({"annotations": {"kube-scheduler-operator.dev/x": "y"}}, "to the operator; remove them"),
         ({"annotations": {"a b": "y"}}, "a key must be NAME or PREFIX/NAME"),
         ({"annotations": {"a": "x" * 4097}}, "Too long"),

@@ -84,11 +84,13 @@ _MEBIBYTE: Final = 2**20
 _KEY: Final = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
-_OTHERS_ANNOTATIONS: Final[Mapping[str, str]] = {
-    "kubernetes.io/config.": "the kubelet",
-    "kubectl.kubernetes.io/default-container": "the operator",
-    f"{names.PREFIX}/": "the operator",
-}
+NODE_DOMAINS: Final = (
+    "kubernetes", "k8s", "crio", "containerd", "nri", "katacontainers", "openshift",
+)  # fmt: skip
+"""Domains NAME.io with annotations on which kubelets, container runtimes and their plugins act: the
+AppArmor profile, devices, sysctls, cgroups. Other keys of container runtimes have dots and no slash
+(io.kubernetes.cri-o.Devices, run.oci.handler)."""
+_OF_NODES: Final = re.compile(rf"(^|\.)({'|'.join(NODE_DOMAINS)})\.io/")
 _REMOVABLE: Final = re.compile(
     r"(annotations|env|labels|pod|ports|volumeMounts|volumes)\..+"
     r"|imagePullPolicy|livenessProbe|readinessProbe|resources|securityContext|startupProbe"
@@ -282,9 +284,14 @@ def _annotation_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
         if not _KEY.fullmatch(key):
             message = f'"{key}" is not the key of an annotation'
             yield Problem(INVALID_NAME, path, message, "write NAME or PREFIX/NAME")
-        owner = next((who for own, who in _OTHERS_ANNOTATIONS.items() if key.startswith(own)), "")
-        if owner:
-            yield Problem(NOT_ALLOWED, path, f"this annotation belongs to {owner}", "remove it")
+        elif key.startswith(f"{names.PREFIX}/"):
+            yield Problem(NOT_ALLOWED, path, "this annotation belongs to the operator", "remove it")
+        elif _OF_NODES.search(key) or ("." in key and "/" not in key):
+            message = (
+                "this annotation belongs to the kubelet, to container runtimes and to their "
+                "plugins, which may act on it"
+            )
+            yield Problem(NOT_ALLOWED, path, message, "remove it, or use a domain of your own")
 
 
 def _removal_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:

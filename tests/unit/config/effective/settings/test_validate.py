@@ -18,6 +18,7 @@ from kube_scheduler_operator.config.effective.settings.requested_pod import (
 )
 from kube_scheduler_operator.config.effective.settings.validate import (
     DEFINITION,
+    NODE_DOMAINS,
     PlacementSettings,
     PodDefaults,
     SettingsResult,
@@ -132,6 +133,14 @@ def file(path: str, at: str = "") -> dict[str, Any]:
         ({"annotations": {"kube-scheduler-operator.dev/content-hash": "x"}},
          "annotations['kube-scheduler-operator.dev/content-hash']: this annotation belongs to the "
          "operator; remove it"),
+        ({"annotations": {"container.apparmor.security.beta.kubernetes.io/kube-scheduler": "x"}},
+         "this annotation belongs to the kubelet, to container runtimes"),
+        ({"annotations": {"cdi.k8s.io/gpu": "vendor.example/gpu=0"}}, "belongs to the kubelet"),
+        ({"annotations": {"devices.nri.io/container.x": "[]"}}, "use a domain of your own"),
+        ({"annotations": {"cpu-quota.crio.io/x": "disable"}}, "belongs to the kubelet"),
+        ({"annotations": {"kubectl.kubernetes.io/default-container": "x"}}, "to the kubelet"),
+        ({"annotations": {"io.kubernetes.cri-o.Devices": "/dev/mem"}}, "belongs to the kubelet"),
+        ({"annotations": {"run.oci.handler": "x"}}, "belongs to the kubelet"),
         ({"annotations": {"no spaces": "x"}}, "annotations['no spaces']: \"no spaces\" is not"),
         ({"priorityClassName": "high"}, "priorityClassName: "),
         (file("/etc/kubernetes/admin.conf"), "hostFiles[0].path: /etc/kubernetes/admin.conf "
@@ -166,6 +175,13 @@ def test_an_error_names_field_and_fix(pods: dict[str, Any], message: str) -> Non
     assert len(found) == 1
     assert message in found[0]
     assert "hunter2" not in found[0]
+
+
+@pytest.mark.parametrize(
+    "key", ["team", "example.com/team", "prometheus.io/scrape", "my-kubernetes.io/x", "a.b/c.d"]
+)
+def test_annotations_of_users_are_accepted(key: str) -> None:
+    assert errors(annotations={key: "x"}) == []
 
 
 @pytest.mark.parametrize("path", ALLOWED)
@@ -206,6 +222,10 @@ def test_the_definition_has_the_same_lists() -> None:
     assert all(path in allowed["message"] for path in ALLOWED)
     found = [part for part in reserved.split("'") if part.startswith("/") and part != "/"]
     assert tuple(found) == RESERVED
+    annotations = schema["properties"]["pods"]["properties"]["annotations"]
+    rule = annotations["x-kubernetes-validations"][1]
+    assert f"({'|'.join(NODE_DOMAINS)})[.]io/" in rule["rule"]
+    assert all(f"{domain}.io" in rule["message"] for domain in NODE_DOMAINS)
 
 
 # --- what was adopted -----------------------------------------------------------------------------
