@@ -380,6 +380,16 @@ def test_extenders(change: dict[str, Any], reasons: list[str]) -> None:
     assert [each.reason for each in warnings_of(config(extenders=[{**CALM, **change}]))] == reasons
 
 
+@pytest.mark.parametrize(("minor", "logged"), [(34, True), (37, True), (38, False)])
+def test_an_inline_key_is_logged_before_1_38(minor: int, logged: bool) -> None:
+    files = {"caFile": "/ca", "certFile": "/crt"}
+    inline = config(extenders=[{**CALM, "tlsConfig": {**files, "keyData": "bm90IGEga2V5"}}])
+    expected = [(ext.KEY_IN_LOG, "extenders[0].tlsConfig.keyData")] if logged else []
+    assert found_in(inline, minor) == expected
+    named = config(extenders=[{**CALM, "tlsConfig": {**files, "keyFile": "/key"}}])
+    assert found_in(named, minor) == []
+
+
 def test_an_extender_applies_to_all_profiles() -> None:
     several = [{"schedulerName": name} for name in ("default-scheduler", "b", "c")]
     (warning,) = warnings_of(config(extenders=[CALM], profiles=several))
