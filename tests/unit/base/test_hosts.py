@@ -33,5 +33,5 @@ def test_an_address_or_a_name_is_the_host(address: str, host: str) -> None:
         "a." * 127 + "a",
     ],
 )  # fmt: skip
-def test_other_text_is_no_host(address: str) -> None:
+def test_other_text_is_not_a_host(address: str) -> None:
     assert url_host(address) == ""

@@ -59,7 +59,7 @@ class SyncRecorder(Disk):
 
 
 def test_what_an_installer_wrote_before_it_ended_is_synced_by_the_next_one(tmp_path: Path) -> None:
-    """Equal bytes are no proof: until they are synced, a power cut takes them away."""
+    """Equal bytes do not prove it: until they are synced, a power cut takes them away."""
     resources, manifests = tmp_path / "resources", tmp_path / "manifests"
     resources.mkdir()
     manifests.mkdir()

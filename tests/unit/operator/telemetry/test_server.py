@@ -119,7 +119,7 @@ async def test_other_clients_are_refused_with_a_reason(
     assert ("WWW-Authenticate" in answer) == (status == 401)
 
 
-async def test_a_client_with_too_many_unknown_tokens_is_told_to_wait() -> None:
+async def test_a_client_with_too_many_unknown_tokens_must_wait() -> None:
     async def authorize(token: str, path: str, address: str) -> AuthorizationResult:
         raise TooManyReviewsError
 
