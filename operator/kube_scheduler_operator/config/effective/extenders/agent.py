@@ -6,7 +6,7 @@ a SecondaryScheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,6 +52,8 @@ class ManagedAgent:
     # the port of a sidecar for the kubelet and Prometheus, which cannot reach 127.0.0.1; 0 on a
     # node's network, where the kubelet can
     health_port: int = 0
+    # the schedulerNames whose Pods it binds, if it binds any: those of its own scheduler
+    scheduler_names: Sequence[str] = ()
 
     @property
     def object_name(self) -> str:
@@ -96,6 +98,8 @@ def agent_file(agent: ManagedAgent) -> str:
     schedulers = [str(name) for name in spec.get("schedulerNames") or ()]
     if labels or schedulers:
         document["podSelector"] = {"matchLabels": dict(labels), "schedulerNames": schedulers}
+    if agent.binds:
+        document["bind"] = {"schedulerNames": sorted(set(agent.scheduler_names))}
     return canonical_json(document)
 
 
