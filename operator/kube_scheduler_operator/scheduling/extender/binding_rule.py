@@ -47,7 +47,7 @@ async def bindable_uid(
         )
     if not (_NAME.fullmatch(binding.name) and _NAME.fullmatch(binding.namespace)):
         raise BindingRefusedError("PodName and PodNamespace must be names of Kubernetes objects")
-    # A list with the name of one Pod reads this Pod only, and needs no right beyond that of watches.
+    # A list of one name reads this Pod only, and needs no right beyond that of watches.
     selector = f"metadata.name={binding.name}"
     listed = await client.list(PODS, binding.namespace, field_selector=selector)
     where = f"Pod {binding.namespace}/{binding.name}"
