@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base import names
+from ....base.environment import is_of_the_process
 from ....base.findings import NOT_ALLOWED, Path, Problem, listing
 from ....base.images import AllowedImages
 from ....base.objects import mapping
@@ -33,9 +34,6 @@ POLICY_FILE: Final = "policyFile"
 """The only argument of a policy that names a file."""
 
 _COMMON: Final = ("HTTP_PORT", "LOG_LEVEL", "TZ")
-_RUNTIME: Final = ("PYTHON", "LD_", "KUBERNETES_", "KUBE", "SSL", "GLIBC_", "MALLOC_", "OPENSSL")
-"""Prefixes of variables that choose the code of a process, its API server or whom it trusts."""
-_PLACES: Final = frozenset({"PATH", "HOME", "TMPDIR", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN"})
 
 CONFINEMENT: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -193,7 +191,7 @@ def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator
     known = _known_variables(agent)
     for name in mapping(agent.get("env")):
         path = ("agent", "env", str(name))
-        if image and not _is_of_the_runtime(str(name)):
+        if image and not is_of_the_process(str(name)):
             continue  # only the image itself knows its variables
         if image:
             message = f'variable "{name}" is not a setting of a policy; remove it'
@@ -218,8 +216,3 @@ def _known_variables(agent: Mapping[str, Any]) -> tuple[str, ...]:
         except UnknownPolicyError:
             continue  # reported elsewhere
     return tuple(sorted(known))
-
-
-def _is_of_the_runtime(name: str) -> bool:
-    upper = name.upper()
-    return upper.startswith(_RUNTIME) or upper.endswith("_PROXY") or upper in _PLACES
