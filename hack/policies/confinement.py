@@ -2,7 +2,7 @@
 
 Those for flags are in config/language/warnings/unsafe_flags.py.
 
-Images are left to the operator, whose settings allow them, and so are the programs of its own image.
+Images are left to the operator, whose settings allow them, as are the programs of its own image.
 """
 
 from __future__ import annotations
