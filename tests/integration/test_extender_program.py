@@ -213,7 +213,7 @@ def test_a_bound_pod_counts_until_it_is_deleted(prepared: ApiServer, extender: E
 
 
 def test_a_pod_of_another_scheduler_is_never_bound(prepared: ApiServer, extender: Extender) -> None:
-    """Who reaches the port chooses what a request says, so the API server's Pod counts."""
+    """Any client of the port chooses what a request contains: the API server's Pod counts."""
     others = prepared.request("POST", PODS, pod("others", "default-scheduler"))
     own = prepared.request("POST", PODS, pod("own", "another-profile"))
     binding = {"PodNamespace": NAMESPACE, "Node": GOOD, "PodName": "others"}

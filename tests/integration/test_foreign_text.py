@@ -249,7 +249,7 @@ async def test_a_binding_of_a_stranger_is_named_without_a_forged_line(
     poller = await polled(api_server)
     claims = poller.claims.values
     assert _begin(f"a{STORED}", 129) in {claim.scheduler for claim in claims}
-    assert poller.bindings == (), "the events of one namespace are no evidence"
+    assert poller.bindings == (), "the events of one namespace prove nothing"
     condition = unmanaged_schedulers.condition(
         [BindingScheduler(claim.scheduler, claim.host, claim.at) for claim in claims]
     )

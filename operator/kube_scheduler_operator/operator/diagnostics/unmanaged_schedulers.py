@@ -82,7 +82,7 @@ ClaimKey: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an event says: a process bound a pod."""
+    """The content of an event: a process bound a pod."""
 
     scheduler: str
     host: str
