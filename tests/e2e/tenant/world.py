@@ -11,6 +11,7 @@ from typing import Any, Final
 from cluster import images
 from cluster.api import Api, ApiError
 from cluster.observe import OPERATOR_NAMESPACE, until
+from kube_scheduler_operator.base import names
 
 from ..conftest import CONFIG_MAPS, SECONDARY_SCHEDULERS, Cluster
 
@@ -143,6 +144,7 @@ class Tenant:
             ("/apis/policy/v1", "poddisruptionbudgets"),
             ("/apis/networking.k8s.io/v1", "networkpolicies"), ("/api/v1", "pods"),
             ("/api/v1", "configmaps"), ("/api/v1", "events"), ("/api/v1", "secrets"),
+            ("/api/v1", "services"),
         ):  # fmt: skip
             api.request("DELETE", f"{group}/namespaces/{TENANT}/{plural}", options)
         pods = f"/api/v1/namespaces/{TENANT}/pods"
@@ -249,9 +251,10 @@ class Others:
         """Which images run on which node, of the control plane and of the operator."""
         state: State = {}
         for namespace in ("kube-system", OPERATOR_NAMESPACE):
-            for item in self.cluster.api.request("GET", f"/api/v1/namespaces/{namespace}/pods")[
-                "items"
-            ]:
+            pods = self.cluster.api.request("GET", f"/api/v1/namespaces/{namespace}/pods")
+            for item in pods["items"]:
+                if (item["metadata"].get("labels") or {}).get("app") == names.INSTALLER:
+                    continue  # it comes and goes
                 containers = item["spec"]["containers"]
                 state[f"pod {namespace}/{item['metadata']['name']}"] = (
                     item["spec"].get("nodeName", ""),
