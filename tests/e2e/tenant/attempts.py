@@ -151,7 +151,7 @@ def kind(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def binding(tenant: Tenant, others: Others) -> None:
-    made = pod("mine", schedulerName="nobody")
+    made = pod("mine", schedulerName="no-scheduler")
     tenant.create("pods", made)
     target = {"apiVersion": "v1", "kind": "Node", "name": others.cluster.node.name}
     body = {"metadata": {"name": "mine"}, "target": target}
@@ -159,7 +159,7 @@ def binding(tenant: Tenant, others: Others) -> None:
 
 
 def status_of_a_pod(tenant: Tenant, others: Others) -> None:
-    tenant.create("pods", pod("mine", schedulerName="nobody"))
+    tenant.create("pods", pod("mine", schedulerName="no-scheduler"))
     condition = {"type": "PodScheduled", "status": "True"}
     path = f"/api/v1/namespaces/{TENANT}/pods/mine/status"
     tenant.api.request("PATCH", path, {"status": {"conditions": [condition]}})
