@@ -124,6 +124,25 @@ ATTACKS = [
         with_sidecar(envFrom=[{"prefix": "LD_", "configMapRef": {"name": "c"}}]),
         "sidecars[0].envFrom[0].prefix",
     ),
+    ({"image": "evil.example/kube-scheduler:v1.35.4"}, "image"),
+    ({"command": ["kube-scheduler", "--master=https://evil.example"]}, "command[1]"),
+    ({"command": ["sh", "-c", "cat /var/run/secrets/x"]}, "command[1]"),
+    ({"command": ["sh\n"]}, "command[0]"),
+    ({"extraArguments": {"vmodule=a=1 --master": "x"}}, "extraArguments['vmodule=a=1 --master']"),
+    ({"extraArguments": {"config=/x": "y"}}, "extraArguments['config=/x']"),
+    (
+        {"extraArguments": {"authorization-always-allow-paths": "/*"}},
+        "extraArguments.authorization-always-allow-paths",
+    ),
+    (
+        {"extraArguments": {"authentication-skip-lookup": "true"}},
+        "extraArguments.authentication-skip-lookup",
+    ),
+    ({"extraArguments": {"vmodule": "a=1\n"}}, "extraArguments.vmodule"),
+    ({"extraArguments": {"vmodule": "a=1\x00"}}, "extraArguments.vmodule"),
+]  # fmt: skip
+
+OWN_ATTACKS = [
     (own(command=["python3", "-c", "import os"]), "sidecars[0].args"),
     (own(command=["python3", "-c", "import os"], args=None), "sidecars[0].command"),
     (own(command=["/usr/bin/env", OWN_PROGRAM]), "sidecars[0].args"),
@@ -146,26 +165,15 @@ ATTACKS = [
         "sidecars[0].args",
     ),
     ({"image": OWN_IMAGE, "command": ["python3"]}, "image"),
-    ({"image": "evil.example/kube-scheduler:v1.35.4"}, "image"),
-    ({"command": ["kube-scheduler", "--master=https://evil.example"]}, "command[1]"),
-    ({"command": ["sh", "-c", "cat /var/run/secrets/x"]}, "command[1]"),
-    ({"command": ["sh\n"]}, "command[0]"),
-    ({"extraArguments": {"vmodule=a=1 --master": "x"}}, "extraArguments['vmodule=a=1 --master']"),
-    ({"extraArguments": {"config=/x": "y"}}, "extraArguments['config=/x']"),
-    (
-        {"extraArguments": {"authorization-always-allow-paths": "/*"}},
-        "extraArguments.authorization-always-allow-paths",
-    ),
-    (
-        {"extraArguments": {"authentication-skip-lookup": "true"}},
-        "extraArguments.authentication-skip-lookup",
-    ),
-    ({"extraArguments": {"vmodule": "a=1\n"}}, "extraArguments.vmodule"),
-    ({"extraArguments": {"vmodule": "a=1\x00"}}, "extraArguments.vmodule"),
 ]  # fmt: skip
+"""Of the operator's own image, whose name the admission policies do not know."""
+EVERY_ATTACK = [*ATTACKS, *OWN_ATTACKS]
+each_attack = pytest.mark.parametrize(
+    ("spec", "path"), EVERY_ATTACK, ids=[path for _, path in EVERY_ATTACK]
+)
 
 
-@pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=[path for _, path in ATTACKS])
+@each_attack
 def test_a_setting_that_gives_more_than_a_scheduler_is_refused(
     spec: dict[str, Any], path: str
 ) -> None:
@@ -179,7 +187,7 @@ def test_a_setting_that_gives_more_than_a_scheduler_is_refused(
     assert not any(kind == DEPLOYMENTS for kind, _, _ in world.objects)
 
 
-@pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=[path for _, path in ATTACKS])
+@each_attack
 def test_after_a_refused_edit_the_last_accepted_content_keeps_running(
     spec: dict[str, Any], path: str
 ) -> None:
