@@ -259,11 +259,19 @@ class Poller:
 async def _portion(
     portions: Portions[Any, Any], selector: str, read: Callable[[str], Awaitable[ListResult]]
 ) -> ListResult:
-    """Read the next portion; the first one if the API server no longer knows the token."""
+    """Read the next portion, of the list as it is now if the API server has no older one.
+
+    So no tenant, whose objects fill the polls of minutes, keeps the list from being read to its
+    end. If the API server cannot continue it, the first portion is read.
+    """
     portions.select(selector)
     if portions.token:
         try:
             return await read(portions.token)
-        except (Gone, Invalid):
+        except Gone as error:
+            if error.more:
+                return await read(error.more)
+            portions.lost()
+        except Invalid:
             portions.lost()
     return await read("")

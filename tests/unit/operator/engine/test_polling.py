@@ -118,6 +118,34 @@ async def test_events_of_one_scheduler_do_not_hide_another(api: FakeApi) -> None
     assert unmanaged_schedulers.MOST_READ > 700
 
 
+async def test_a_list_that_takes_longer_than_its_snapshot_is_read_to_its_end(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Etcd forgets a snapshot after five minutes, in which a tenant can fill all polls."""
+    monkeypatch.setattr(unknown_scheduler_names, "MOST_READ", 100)
+    api.served |= {PODS}
+    for number in range(250):
+        put_pod(api, f"g{number:03}", "atk", "x", spec={"schedulingGates": [{"name": "a.b/c"}]})
+    put_pod(api, "victim", "shop", "misspelt")
+    poller = Poller(60, lambda: None)
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        select, continued = client.select, set[str]()
+
+        async def forgetful(*arguments: Any, **options: Any) -> Any:
+            token = options["token"]
+            if token and token not in continued:
+                continued.add(token)
+                status = {"kind": "Status", "metadata": {"continue": token}}
+                raise from_response(ApiRequest("list", "/api/v1/pods"), 410, status)
+            return await select(*arguments, **options)
+
+        monkeypatch.setattr(client, "select", forgetful)
+        for _ in range(3):
+            await poller.poll_pods(client)
+    assert [pod.name for pod in poller.pods.values] == ["victim"]
+    assert not poller.pods.unread
+
+
 async def test_a_token_that_is_too_old_begins_again(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
