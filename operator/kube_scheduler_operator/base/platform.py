@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from . import names
+from .objects import Object
 
 AUTHENTICATION_NAMESPACE: Final = "kube-system"
 """The namespace of the API server's ConfigMap extension-apiserver-authentication and its Role."""
@@ -123,6 +124,11 @@ class Platform:
         """The namespaces of other actors' objects that the operator copies."""
         managed = self.credentials.namespace if self.credentials else ""
         return tuple(filter(None, (self.config_namespace, managed)))
+
+    def is_control_plane(self, node: Object) -> bool:
+        """Whether a node has the role of a control-plane node; the label has any value."""
+        labels = node["metadata"].get("labels") or {}
+        return any(selector in labels for selector in self.node_selectors)
 
     def mirror_pod_name(self, node: str) -> str:
         return f"{self.static_pod_name}-{node}"

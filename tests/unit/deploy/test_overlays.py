@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -320,7 +321,38 @@ def test_network_policies_allow_secondary_schedulers(platform: Platform) -> None
     labels = SchedulerRequest("x", "u", platform.target_namespace).labels
     assert spec["podSelector"]["matchLabels"].items() <= labels.items()
     assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": PORT}]}]
-    assert spec["egress"] == [{}]
+    for address, reached in {
+        "169.254.169.254": False,  # credentials of the machine: AWS, Azure, Google, OpenStack
+        "168.63.129.16": False,  # Azure's host
+        "100.100.100.200": False,  # Alibaba's
+        "fd00:ec2::254": False,
+        "10.96.0.1": True,
+        "192.0.2.1": True,
+        "2001:db8::1": True,
+    }.items():
+        assert reaches(spec["egress"], address) is reached, address
+    (usual,) = (rule["ports"] for rule in spec["egress"] if "to" not in rule)
+    assert {(port["protocol"], port["port"]) for port in usual} == {
+        ("UDP", 53), ("TCP", 53), ("TCP", 443), ("TCP", 6443),
+    }  # fmt: skip
+    assert any({"namespaceSelector": {}} in rule.get("to", ()) for rule in spec["egress"])
+
+
+def reaches(egress: list[Any], address: str) -> bool:
+    """Whether a policy allows any port of an address that is not a Pod's."""
+    target = ip_address(address)
+    blocks = [
+        peer["ipBlock"]
+        for rule in egress
+        if "ports" not in rule
+        for peer in rule.get("to") or [{"ipBlock": {"cidr": "0.0.0.0/0"}}]
+        if "ipBlock" in peer
+    ]
+    return any(
+        target in ip_network(block["cidr"])
+        and not any(target in ip_network(hole) for hole in block.get("except", ()))
+        for block in blocks
+    )
 
 
 @each_platform

@@ -101,12 +101,7 @@ class ClusterFacts:
 
     def control_plane_nodes(self) -> tuple[Object, ...]:
         """The control-plane nodes; NotObservedError if nodes cannot be read."""
-        selectors = self.platform.node_selectors
-        return tuple(
-            node
-            for node in self.nodes.get()
-            if any(key in (node["metadata"].get("labels") or {}) for key in selectors)
-        )
+        return tuple(filter(self.platform.is_control_plane, self.nodes.get()))
 
 
 # --- what a check yields ------------------------------------------------------------------------

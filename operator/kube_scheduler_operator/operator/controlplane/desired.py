@@ -158,6 +158,7 @@ def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
             settings.allowed_images,
             settings.agent_images,
             tuple(platform.secondary_namespaces(settings.secondary_namespaces)),
+            settings.operator_image,
         ),
     )
 

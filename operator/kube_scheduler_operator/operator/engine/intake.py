@@ -13,7 +13,6 @@ from ...kube import resource as kinds
 from ...kube.resource import ObjectRef, Resource
 from ...kube.store import Store
 from .node_clocks import NodeClocks
-from .watches import is_control_plane
 
 _USER_KINDS: Final = (
     kinds.KUBE_SCHEDULERS,
@@ -81,8 +80,7 @@ class Intake:
         if resource == kinds.SECRETS and self._is_token(obj):
             obj = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
         before = self._store.get(resource.ref(obj))
-        selectors = self._platform.node_selectors
-        if resource == kinds.NODES and before is None and not is_control_plane(obj, selectors):
+        if resource == kinds.NODES and before is None and not self._platform.is_control_plane(obj):
             return  # it has lost the label
         self._note_nodes(resource, before, obj, deleted=deleted)
         if deleted:

@@ -592,8 +592,8 @@ class Operator:
             futile_writes=executor.futile,
             pending_pods=poller.pods.values,
             pending_unread=poller.pods.unread,
-            binding_schedulers=poller.bindings.values,
-            bindings_unread=poller.bindings.unread,
+            binding_schedulers=poller.bindings,
+            bindings_unread=poller.claims.unread,
             assignment_way=self._ways.way,
             placement_answer=self._placements.answer if self._placements else None,
         )

@@ -186,6 +186,7 @@ def run_agents(snapshot: Snapshot, decided: DecidedControlPlane) -> ControlPlane
         snapshot,
         (*composition.extenders, *composition.leaving),
         partial(configurations_in_use, snapshot),
+        composition.config,
     )
 
 

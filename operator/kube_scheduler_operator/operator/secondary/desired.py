@@ -121,7 +121,11 @@ def _content(
         token_seconds=_TOKEN_SECONDS,
     )
     spec["volumes"] += [dict(volume) for volume in request.volumes]
-    for agent in request.sidecar_agents:
+    agents = [
+        replace(agent, scheduler_names=composition.scheduler_names)
+        for agent in request.sidecar_agents
+    ]
+    for agent in agents:
         of_agent = container(agent, operand.agent_image)
         # Agents run under the scheduler's account; sidecars of users do not.
         of_agent["volumeMounts"] = [*of_agent["volumeMounts"], dict(_TOKEN_MOUNT)]
@@ -131,7 +135,7 @@ def _content(
         names.CONFIG_KEY: canonical_json(composition.config),
         names.POD_KEY: canonical_json(spec),
         IMAGE_KEY: image,
-        **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},
+        **{_agent_key(agent): agent_file(agent) for agent in agents},
     }
     if request.reason:
         data[REASON_KEY] = request.reason

@@ -32,6 +32,7 @@ from ...serving.http_types import HEALTH_LIMITS, Limits
 from ...serving.tls_files import TlsError, TlsFiles
 from ..policies.cluster import Cluster
 from .assembly import Assembly, NodeLearner
+from .binding_rule import bindable_uid
 from .cluster_feed import ClusterFeed
 from .config import Config, ConfigError, Listen, override, read
 from .decisions import Decisions
@@ -253,9 +254,8 @@ class ExtenderProgram:
     async def _bind(self, binding: Binding) -> None:
         if self._client is None:
             raise RuntimeError("bind needs the API, which watch: false disables")
-        metadata = {"name": binding.name, "namespace": binding.namespace}
-        if binding.uid:
-            metadata["uid"] = binding.uid
+        uid = await bindable_uid(self._client, binding, self._config.bind.scheduler_names)
+        metadata = {"name": binding.name, "namespace": binding.namespace, "uid": uid}
         await self._client.create_in(
             ObjectRef(PODS, binding.namespace, binding.name),
             "binding",

@@ -294,16 +294,25 @@ def test_a_scheduler_with_a_configuration_file_is_reported_with_its_path(tmp_pat
     assert "adopt --dry-run -f n1=FILE" in result.hint
 
 
-def deployment(image: str, *command: str) -> dict[str, Any]:
+SPACE = OPENSHIFT.operator_namespace
+"""A namespace of another installation, since that of KUBEADM is the one that is checked."""
+
+
+def deployment(image: str, *command: str, space: str = "other") -> dict[str, Any]:
     container = {"name": "c", "image": image, **({"command": list(command)} if command else {})}
-    return obj("d", "other", spec={"template": {"spec": {"containers": [container]}}})
+    return obj("d", space, spec={"template": {"spec": {"containers": [container]}}})
 
 
 @pytest.mark.parametrize(
     ("found", "state"),
     [
-        (deployment("r.example/kube-scheduler-operator:v1"), CheckState.FAILED),
-        (deployment("x/kube-scheduler-operator", names.PROGRAM, "operator"), CheckState.FAILED),
+        (deployment("r.example/kube-scheduler-operator:v1", space=SPACE), CheckState.FAILED),
+        (
+            deployment("x/kube-scheduler-operator", names.PROGRAM, "operator", space=SPACE),
+            CheckState.FAILED,
+        ),
+        # a tenant's, which may have no right at all
+        (deployment("r.example/kube-scheduler-operator:v1"), CheckState.WARNING),
         (deployment("x/kube-scheduler-operator", names.PROGRAM, "rl-monitor"), CheckState.OK),
         (deployment("registry.k8s.io/kube-scheduler:v1.35.4"), CheckState.WARNING),
         (deployment("x/custom", "/bin/kube-scheduler"), CheckState.WARNING),
@@ -318,6 +327,25 @@ def test_other_operators_and_schedulers_are_recognized(found: Any, state: CheckS
 def test_nothing_is_adopted_where_no_static_pod_has_settings_of_users(platform: Platform) -> None:
     found = one("static-pods", platform=platform, adoption=None)
     assert (found.state, "nothing is adopted" in found.cause) == (CheckState.OK, True)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "labels", "state"),
+    [
+        (KUBEADM.operand_namespace, dict(KUBEADM.static_pod_labels), CheckState.OK),
+        (KUBEADM.target_namespace, {names.PART_OF_LABEL: names.PROGRAM}, CheckState.OK),
+        ("tenant", dict(KUBEADM.static_pod_labels), CheckState.FAILED),
+        ("tenant", {names.PART_OF_LABEL: names.PROGRAM}, CheckState.FAILED),
+        (KUBEADM.operand_namespace, {}, CheckState.FAILED),
+    ],
+)
+def test_a_label_does_not_hide_a_port_that_another_pod_uses(
+    namespace: str, labels: dict[str, str], state: CheckState
+) -> None:
+    containers = [{"name": "c", "ports": [{"containerPort": 10259}]}]
+    spec = {"nodeName": "n1", "hostNetwork": True, "containers": containers}
+    pod = obj("p", namespace, labels=labels, spec=spec)
+    assert one("ports", host_pods=[pod]).state is state
 
 
 def test_missing_rights_and_refused_roles_are_two_problems() -> None:

@@ -14,6 +14,7 @@ from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.diagnostics.unknown_scheduler_names import (
+    SHOWN,
     condition,
     event_message,
     field_selector,
@@ -79,6 +80,13 @@ def test_the_condition_does_not_change_with_every_pod() -> None:
     assert (reported.type, reported.status) == (names.PODS_WITHOUT_SCHEDULER, "True")
     assert 'schedulerName "x", "y",' in reported.message
     assert condition([]).status == "False"
+
+
+def test_the_names_of_a_tenant_hide_no_others_in_the_message() -> None:
+    flood = [replace(pending(f"a-{n:03}"), namespace="atk") for n in range(100)]
+    reported = condition([*flood, replace(pending("misspelt"), namespace="shop")])
+    assert '"a-000", "misspelt", "a-001"' in reported.message
+    assert f"and {101 - SHOWN} more, and Pods" in reported.message
 
 
 def test_what_was_not_read_is_not_known(world: World) -> None:

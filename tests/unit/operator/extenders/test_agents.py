@@ -171,6 +171,22 @@ def test_an_agent_that_binds_has_its_own_service_account(cluster: FakeCluster) -
     assert pod_spec(cluster)["serviceAccountName"] == "scheduler-extender-binder"
 
 
+def test_an_agent_binds_pods_of_its_own_schedulers_profiles(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent={**SAFE, "verbs": {"bind": True}})
+    cluster.extender("other", agent=SAFE)
+    cluster.settle()
+
+    def file(name: str) -> Any:
+        data = cluster.get(CONFIG_MAPS, f"extender-{name}", TARGET)["data"]
+        return json.loads(data["extender.json"])
+
+    assert file("safe")["bind"] == {"schedulerNames": ["default-scheduler"]}
+    assert "bind" not in file("other")
+    cluster.profile("batch")
+    cluster.settle()
+    assert file("safe")["bind"] == {"schedulerNames": ["batch", "default-scheduler"]}
+
+
 def test_every_field_of_an_agent(cluster: FakeCluster) -> None:
     cluster.allowed_images = AllowedImages(("registry.example.com/mine",))
     cluster.extender(

@@ -6,11 +6,12 @@ a SecondaryScheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base import names
+from ....base.environment import is_of_the_process
 from ....base.findings import NOT_ALLOWED, Path, Problem, listing
 from ....base.images import AllowedImages
 from ....base.objects import mapping
@@ -33,9 +34,6 @@ POLICY_FILE: Final = "policyFile"
 """The only argument of a policy that names a file."""
 
 _COMMON: Final = ("HTTP_PORT", "LOG_LEVEL", "TZ")
-_RUNTIME: Final = ("PYTHON", "LD_", "KUBERNETES_", "KUBE", "SSL", "GLIBC_", "MALLOC_", "OPENSSL")
-"""Prefixes of variables that choose the code of a process, its API server or whom it trusts."""
-_PLACES: Final = frozenset({"PATH", "HOME", "TMPDIR", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN"})
 
 CONFINEMENT: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -52,6 +50,8 @@ class ManagedAgent:
     # the port of a sidecar for the kubelet and Prometheus, which cannot reach 127.0.0.1; 0 on a
     # node's network, where the kubelet can
     health_port: int = 0
+    # the schedulerNames whose Pods it binds, if it binds any: those of its own scheduler
+    scheduler_names: Sequence[str] = ()
 
     @property
     def object_name(self) -> str:
@@ -96,6 +96,8 @@ def agent_file(agent: ManagedAgent) -> str:
     schedulers = [str(name) for name in spec.get("schedulerNames") or ()]
     if labels or schedulers:
         document["podSelector"] = {"matchLabels": dict(labels), "schedulerNames": schedulers}
+    if agent.binds:
+        document["bind"] = {"schedulerNames": sorted(set(agent.scheduler_names))}
     return canonical_json(document)
 
 
@@ -189,7 +191,7 @@ def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator
     known = _known_variables(agent)
     for name in mapping(agent.get("env")):
         path = ("agent", "env", str(name))
-        if image and not _is_of_the_runtime(str(name)):
+        if image and not is_of_the_process(str(name)):
             continue  # only the image itself knows its variables
         if image:
             message = f'variable "{name}" is not a setting of a policy; remove it'
@@ -214,8 +216,3 @@ def _known_variables(agent: Mapping[str, Any]) -> tuple[str, ...]:
         except UnknownPolicyError:
             continue  # reported elsewhere
     return tuple(sorted(known))
-
-
-def _is_of_the_runtime(name: str) -> bool:
-    upper = name.upper()
-    return upper.startswith(_RUNTIME) or upper.endswith("_PROXY") or upper in _PLACES
