@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
+from ...base.management import REMOVED, UNMANAGED
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.times import seconds_left
@@ -47,8 +48,7 @@ _OWN_KINDS: Final = (
     LOAD_POLICIES,
     OPERATOR_SETTINGS,
 )
-_FIELD: Final = "spec.managementState of KubeScheduler cluster is"
-_UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it is Managed again"
+_UNMANAGED: Final = "the operator changes nothing until it is Managed again"
 
 
 def report_cluster_operator(
@@ -145,11 +145,12 @@ def desired_cluster_operator(
     from that of an existing object.
     """
     platform, existing, now = snapshot.platform, snapshot.cluster_operator, snapshot.now
-    management_state = str(snapshot.spec.get("managementState") or "")
-    hands_off = {"Unmanaged": _UNMANAGED, "Removed": f"{_FIELD} Removed: {removal}"}
+    management = snapshot.management
+    hands_off = {UNMANAGED: _UNMANAGED, REMOVED: removal}
     requeue_after = None
-    if message := hands_off.get(management_state):
-        unions = [Condition(a.type, "Unknown", management_state, message) for a in AGGREGATES]
+    if management.state in hands_off:
+        message = f"{management}: {hands_off[management.state]}"
+        unions = [Condition(a.type, "Unknown", management.state, message) for a in AGGREGATES]
     else:
         unions, requeue_after = _summaries(platform, conditions, now)
     status_now: Mapping[str, Any] = (existing or {}).get("status") or {}

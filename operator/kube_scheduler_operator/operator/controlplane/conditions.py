@@ -11,6 +11,7 @@ from typing import Final
 
 from ...base import names
 from ...base.findings import Finding
+from ...base.management import UNMANAGED, how_to_request
 from ...base.objects import annotation
 from ...base.times import timestamp
 from ...config.effective.control_plane.recorded_inputs import read_inputs
@@ -341,8 +342,9 @@ def _static_pods(step: RolloutStep) -> Condition:
                 "will be put back: find out who changed the manifest"
             )
     problems += [f'node "{node}": {why}' for node, why in sorted(step.refusals.items())]
+    pause = how_to_request(step.snapshot.platform, UNMANAGED)
     problems += [
-        f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
+        f"{edited}, and will be put back; to keep an edit, {pause}"
         for edited in _edited(step, kept=False)
     ]
     by_kubeadm = sorted(s.node for s in step.node_statuses if _is_of_kubeadm(step, s))

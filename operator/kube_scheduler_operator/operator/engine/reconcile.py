@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from ...base.management import MANAGED, REMOVED, UNMANAGED
 from ..controlplane.adoption.adopted import NOTHING, adopted
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
 from ..controlplane.operand_image import operand_image
@@ -153,23 +154,20 @@ def _report_missing(attempt: Containment) -> Reconciled:
 
 
 STATIC_PODS: Final[Mapping[str, Reconcile]] = {
-    "Managed": _manage_static_pods,
-    "Removed": _remove_static_pods,
-    "Unmanaged": _leave_alone,
+    MANAGED: _manage_static_pods,
+    REMOVED: _remove_static_pods,
+    UNMANAGED: _leave_alone,
     "": _report_missing,
 }
-"""By KubeScheduler's `spec.managementState`; "" if there is no KubeScheduler."""
+"""By KubeScheduler's management state (base/management.py); "" if there is no KubeScheduler."""
 
 WITHOUT_STATIC_PODS: Final[Mapping[str, Reconcile]] = {
-    "Managed": _manage_without_static_pods,
-    "Removed": _remove_without_static_pods,
-    "Unmanaged": _leave_alone,
+    MANAGED: _manage_without_static_pods,
+    REMOVED: _remove_without_static_pods,
+    UNMANAGED: _leave_alone,
     "": _report_missing,
 }
 
 
 def _management_state(snapshot: Snapshot) -> str:
-    state = str(snapshot.spec.get("managementState") or "")
-    if snapshot.kubescheduler is None:
-        return ""
-    return state if state in ("Removed", "Unmanaged") else "Managed"
+    return "" if snapshot.kubescheduler is None else snapshot.management.state

@@ -16,6 +16,7 @@ from ...base import names
 from ...base.findings import Finding
 from ...base.json_text import exceeds_depth
 from ...base.limits import DEPTH
+from ...base.management import REMOVED
 from ...base.names import OVERRIDES
 from ...config.effective.attachment import PROFILE, Refusal, rejection_findings
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
@@ -110,7 +111,7 @@ STATUS_REFUSED: Final = "StatusRefused"
 
 def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]]:
     """Record the decision about the platform, in a write set of its own."""
-    if snapshot.spec.get("managementState") == "Removed":
+    if snapshot.management.state == REMOVED:
         return {}  # it is deleted with everything else
     writes = keep_record(snapshot)
     ref = CONFIG_MAPS.named(names.PLATFORM_RECORD, snapshot.platform.target_namespace)

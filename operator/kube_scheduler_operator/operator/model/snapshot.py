@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ...base.json_text import bounded
+from ...base.management import ManagementState, management_state
 from ...base.names import OVERRIDES
 from ...base.objects import NamespacedName, Object, mapping
 from ...base.platform import Platform
@@ -188,6 +189,10 @@ class Snapshot:
     @property
     def spec(self) -> Object:
         return ((self.kubescheduler or {}).get("spec")) or {}
+
+    @property
+    def management(self) -> ManagementState:
+        return management_state(self.kubescheduler)
 
 
 # --- objects within the limits of base/limits.py ------------------------------------------------
