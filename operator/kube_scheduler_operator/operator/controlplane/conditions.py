@@ -33,6 +33,7 @@ from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus
+from .rollout.observe import observe
 from .rollout.removal import Removal
 from .rollout.rollout_step import RolloutStep, describe
 from .versions import skew_condition, versions
@@ -138,13 +139,27 @@ def removal_conditions(removal: Removal) -> list[Condition]:
     progressing, failing = names.NODE_INSTALLER_PROGRESSING, names.NODE_INSTALLER_DEGRADED
     failures = [f'node "{node}": {why}' for node, why in sorted(removal.failures.items())]
     step = removal.step
+    removed = f"the operator is {'removed' if removal.done else 'being removed'}"
     return [
         Condition(progressing, "False", "Removed", removal.progress)
         if removal.done
         else Condition(progressing, "True", "Removing", removal.progress),
         _collected(failing, "RestoreFailed", failures),
         write_error(step.snapshot),
-        _available(step, f"{_active(step)}; the operator is being removed"),
+        _available(step, f"{_active(step)}; {removed}"),
+        _nodes(step),
+    ]
+
+
+def unmanaged_conditions(snapshot: Snapshot) -> list[Condition]:
+    """The conditions of static Pods that are Unmanaged: what is observed of them."""
+    observation = observe(snapshot)
+    step = RolloutStep(snapshot, RevisionResult(), observation)
+    return [
+        write_error(snapshot),
+        _available(step, _active(step)),
+        lease_holder(snapshot),
+        skew_condition(versions(snapshot, observation.operands, observation.disks)),
         _nodes(step),
     ]
 

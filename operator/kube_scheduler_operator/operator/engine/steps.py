@@ -18,13 +18,21 @@ from ...base.json_text import exceeds_depth
 from ...base.limits import DEPTH
 from ...base.management import REMOVED
 from ...base.names import OVERRIDES
-from ...config.effective.attachment import PROFILE, Refusal, rejection_findings
+from ...base.objects import Object, mapping
+from ...config.effective.attachment import (
+    CONTROL_PLANE,
+    PROFILE,
+    Refusal,
+    rejection_findings,
+    scheduler_of,
+)
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
 )
 from ...config.effective.facts import Facts
+from ...config.effective.managed import moved_objects
 from ...config.effective.settings.validate import SettingsResult, placement_settings
 from ...config.language.validation.newer_versions import newer_version_findings
 from ...kube.resource import (
@@ -47,6 +55,7 @@ from ..controlplane.conditions import (
     removal_conditions,
     revision_condition,
     rollout_conditions,
+    unmanaged_conditions,
 )
 from ..controlplane.desired import (
     accepted_settings,
@@ -57,7 +66,7 @@ from ..controlplane.desired import (
     objects_of,
     size_findings,
 )
-from ..controlplane.managed import platform_condition
+from ..controlplane.managed import managed_name, platform_condition
 from ..controlplane.placement_gate import PlacementCheck
 from ..controlplane.placement_gate import check_placements as decide_placements
 from ..controlplane.revision.content import RevisionContent
@@ -73,6 +82,7 @@ from ..controlplane.rollout.rollout_step import RolloutStep
 from ..controlplane.status import (
     in_order,
     new_status,
+    not_observed,
     observed_generations,
     status_of,
     write_status,
@@ -88,6 +98,7 @@ from ..controlplane.versions import next_version_condition
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
 from ..extenders.status import report_extenders
+from ..model import operand_pods
 from ..model.apply import apply
 from ..model.plan import Action, Event, PlacementQuestion, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
@@ -119,10 +130,16 @@ def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]
 
 
 def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondarySchedulers:
-    """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
-    return secondary_schedulers(
-        snapshot, objects_of(snapshot), facts_of_secondaries(snapshot, image)
-    )
+    """Compose, roll out and report every SecondaryScheduler, each in a write set of its own.
+
+    The one in the place of the control plane's scheduler is Managed by managed_steps.py alone; here
+    it is only observed.
+    """
+    objects, facts = objects_of(snapshot), facts_of_secondaries(snapshot, image)
+    own = managed_name(snapshot)
+    if not own:
+        return secondary_schedulers(snapshot, objects, facts)
+    return secondary_schedulers(snapshot, moved_objects(objects, own), facts, {own})
 
 
 def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
@@ -380,11 +397,64 @@ def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
     return Plan(write_status(snapshot, status), cluster_operator.reports)
 
 
-def remove(snapshot: Snapshot) -> Plan:
+def report_unmanaged(
+    snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]
+) -> Plan:
+    """Report what is observed of the static Pods, and that the rest is not."""
+    reported = (*unmanaged_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
+    conditions = (*reported, *not_observed(snapshot, reported))
+    ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
+    generation = observed_generations(snapshot)["observedGeneration"]
+    status = new_status(snapshot, conditions, observedGeneration=generation, readyReplicas=ready)
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    return Plan(
+        write_status(snapshot, status),
+        (*cluster_operator.reports, *attached_to_secondaries(snapshot, everywhere.secondary)),
+        soonest(cluster_operator.requeue_after, control_plane_lease(snapshot)[1]),
+    )
+
+
+def of_the_rest(
+    snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]
+) -> tuple[Condition, ...]:
+    """The conditions about everything but the control plane's scheduler."""
+    return (
+        *everywhere.secondary.conditions,
+        *(everywhere.diagnoses.conditions or api_conditions(snapshot)),
+        *everywhere.loads.conditions,
+        *failure_conditions(failures, ()),
+    )
+
+
+def attached_to_secondaries(
+    snapshot: Snapshot, secondary: SecondarySchedulers
+) -> tuple[Action, ...]:
+    """Write the statuses of the objects of SecondarySchedulers, which are always managed."""
+    profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
+    return (
+        *report_profiles(
+            profiles, (r for r in secondary.results if is_attached(profiles[r.name])), snapshot.now
+        ),
+        *report_extenders(
+            extenders,
+            (r for r in secondary.extenders if is_attached(extenders[r.name])),
+            secondary.agents,
+            snapshot.now,
+        ),
+    )
+
+
+def is_attached(obj: Object) -> bool:
+    """Whether a SchedulerProfile or SchedulerExtender names a scheduler of its own."""
+    return scheduler_of(mapping(obj.get("spec"))) != CONTROL_PLANE
+
+
+def remove(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]) -> Plan:
     """Restore the earlier scheduler of every node, then delete the operator's objects."""
     removal = remove_from_nodes(snapshot)
     rolled = removal.step
-    conditions = (*removal_conditions(removal), *api_conditions(snapshot))
+    reported = (*removal_conditions(removal), *of_the_rest(snapshot, everywhere, failures))
+    conditions = (*reported, *not_observed(snapshot, reported))
     left = [write_node_status(node) for node in rolled.node_statuses]
     fields = {**observed_generations(snapshot), "nodeStatuses": left}
     status = new_status(snapshot, conditions, **fields)
@@ -394,7 +464,7 @@ def remove(snapshot: Snapshot) -> Plan:
     actions = in_order(snapshot, work, conditions, status, rolled.events, rolled.afterwards)
     plan = Plan(
         actions,
-        cluster_operator.reports,
+        (*cluster_operator.reports, *attached_to_secondaries(snapshot, everywhere.secondary)),
         soonest(rolled.requeue_after, cluster_operator.requeue_after),
     )
     if removal.done:
@@ -404,10 +474,14 @@ def remove(snapshot: Snapshot) -> Plan:
 
 
 def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Forget the last accepted versions of all objects, after the removal of all schedulers."""
+    """Forget the last accepted versions of its objects, after the removal of the scheduler."""
+
+    def own(objects: Mapping[str, Object] | None) -> dict[str, Object]:
+        return {name: obj for name, obj in (objects or {}).items() if not is_attached(obj)}
+
     return (
-        *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
-        *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
+        *forget(SCHEDULER_PROFILES, own(snapshot.scheduler_profiles)),
+        *forget(SCHEDULER_EXTENDERS, own(snapshot.scheduler_extenders)),
         *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
     )
 
