@@ -12,7 +12,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
-from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.operator.controlplane.conditions import (
@@ -384,6 +384,29 @@ def test_a_hand_edit_is_reported(
     assert found[names.HAND_EDITS].status == ("True" if hand_edits else "False")
     assert found[PODS_DEGRADED].status == ("True" if degraded else "False")
     assert not degraded or HAND_EDIT in found[PODS_DEGRADED].message
+
+
+@pytest.mark.parametrize(
+    ("missing", "what"),
+    [
+        (("/m",), "/c changed and /m was deleted"),
+        (("/m", "/c"), "/m, /c were deleted"),
+    ],
+)
+def test_a_deleted_file_is_not_called_changed(missing: tuple[str, ...], what: str) -> None:
+    disk = replace(EDITED, missing=missing, labelled=0)
+    message = conditions_of(cluster(1, disks={"a": disk}))[names.HAND_EDITS].message
+    assert message == f'node "a": {what} since revision 1 was installed, and will be put back'
+
+
+@pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT])
+def test_advice_about_edits_names_what_the_platform_has(platform: Platform) -> None:
+    """The CRD of OpenShift refuses Unmanaged; an annotation requests it there."""
+    disk = replace(EDITED, labelled=99)
+    shown = cluster(1, disks={"a": disk})
+    message = conditions_of(shown, platform=platform)[PODS_DEGRADED].message
+    assert ("set managementState to Unmanaged" in message) == (platform is KUBEADM)
+    assert (names.MANAGEMENT_ANNOTATION in message) == (platform is OPENSHIFT)
 
 
 def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
