@@ -450,7 +450,7 @@ def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [f"Warnings   {len(warnings)}; the settings are in use:"]
+    lines = [f"Warnings   {len(warnings)}:"]
     shown = warnings[:_WARNINGS_SHOWN]
     lines += [f"  {warning['object']}: {warning['message']}" for warning in shown]
     if len(warnings) > _WARNINGS_SHOWN:

@@ -71,7 +71,8 @@ REVISION_FAILED: Final = "RevisionFailed"
 """Reason of NodeInstallerDegraded: the desired content did not stay healthy and is quarantined."""
 
 
-def from_findings(findings: Sequence[Finding]) -> list[Condition]:
+def from_findings(findings: Sequence[Finding], unused: str = "") -> list[Condition]:
+    """The conditions of findings; `unused` is why the settings that they are about do not run."""
     types = (
         names.CONFIG_OBSERVATION_DEGRADED,
         names.TARGET_CONFIG_DEGRADED,
@@ -90,7 +91,9 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         unsupported = Condition(upgradeable, "True", "NoUnsupportedConfigOverrides")
     return [
         *(_of_findings(type_, findings) for type_ in types),
-        warnings_condition(warnings, (f for f in findings if f.condition == warnings)),
+        warnings_condition(
+            warnings, (f for f in findings if f.condition == warnings), unused=unused
+        ),
         unsupported,
     ]
 

@@ -22,11 +22,11 @@ from ...base.objects import Object, mapping
 from ...config.effective.attachment import (
     CONTROL_PLANE,
     PROFILE,
-    Refusal,
     rejection_findings,
     scheduler_of,
 )
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
+from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
@@ -297,13 +297,12 @@ def report(
         actions = plan_guards(rolled) or prune(rolled)
     reports: tuple[Action, ...] = ()
     if decided is not None:
-        refusal = refusal_of(revisions.rejected)
         secondary, agents = everywhere.secondary, prepared.agents
         reports = (
-            *_attached_reports(snapshot, secondary, decided, agents, refusal),
+            *_attached_reports(snapshot, secondary, decided, agents, revised),
             *report_settings(
                 snapshot.operator_settings,
-                prepared.settings,
+                _marked_settings(prepared.settings, revised),
                 snapshot.now,
                 check.record if check is not None else None,
                 check.events if check is not None else (),
@@ -336,7 +335,7 @@ def _conditions(
     control_plane = prepared.decided.control_plane if prepared.decided is not None else None
     findings = (*prepared.findings, *revised.filled.findings)
     return (
-        *from_findings(findings),
+        *from_findings(findings, _unused(revised)),
         *adoption_conditions(snapshot.platform, prepared.adopted, findings),
         *(
             failure_conditions(failures, (names.REVISION_DEGRADED,))
@@ -370,11 +369,19 @@ def _attached_reports(
     secondary: SecondarySchedulers,
     decided: DecidedControlPlane,
     agents: ControlPlaneAgents,
-    refusal: Refusal | None,
+    revised: Revised | None,
 ) -> tuple[Action, ...]:
     composition = decided.control_plane.composition
-    profiles = attribute_profiles(composition.results, refusal, composition.config or {})
-    extenders = attribute_extenders(composition.extenders, refusal)
+    refusal = refusal_of(revised.revisions.rejected) if revised is not None else None
+    unused, used = _unused(revised), _used_inputs(revised)
+    profiles = (
+        result if used.profiles.get(result.name) == result.spec else replace(result, unused=unused)
+        for result in attribute_profiles(composition.results, refusal, composition.config or {})
+    )
+    extenders = (
+        result if used.extenders.get(result.name) == result.spec else replace(result, unused=unused)
+        for result in attribute_extenders(composition.extenders, refusal)
+    )
     return (
         *report_profiles(
             snapshot.scheduler_profiles or {}, (*profiles, *secondary.results), snapshot.now
@@ -386,6 +393,36 @@ def _attached_reports(
             snapshot.now,
         ),
     )
+
+
+def _unused(revised: Revised | None) -> str:
+    """Why no scheduler runs the settings that were composed; empty if one does, or will."""
+    if revised is None:
+        return ""
+    rejected, check = revised.revisions.rejected, revised.check
+    if rejected is not None:
+        refused = rejected.outcome == names.OUTCOME_REFUSED
+        did = "refused" if refused else "did not stay healthy with"
+        return f"kube-scheduler {did} revision {rejected.number}, which has this"
+    if check is not None and check.condition is not None and check.condition.status == "True":
+        return "this is of an edit that waits; PlacementCheckProgressing has the reason"
+    return ""
+
+
+def _marked_settings(settings: SettingsResult | None, revised: Revised) -> SettingsResult | None:
+    """The result for OperatorSettings; the part about edits that wait is always in use."""
+    if settings is None or settings.spec is None:
+        return settings
+    own = {key: value for key, value in settings.spec.items() if key != "placementCheck"}
+    used = _used_inputs(revised).own_settings.get(names.CLUSTER, {})
+    return settings if own == used else replace(settings, unused=_unused(revised))
+
+
+def _used_inputs(revised: Revised | None) -> RecordedInputs:
+    """The objects of the newest revision that was neither refused nor failed."""
+    history = revised.revisions.history if revised is not None else ()
+    used = next((revision for revision in reversed(history) if not revision.bad), None)
+    return (read_inputs(used.inputs) if used is not None else None) or RecordedInputs({}, {})
 
 
 def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:

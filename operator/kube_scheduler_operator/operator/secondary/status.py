@@ -97,7 +97,9 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         available,
         _progressing(state),
         degraded,
-        warnings_condition(names.WARNINGS, (f for f in state.findings if not f.blocking)),
+        warnings_condition(
+            names.WARNINGS, (f for f in state.findings if not f.blocking), unused=_unused(state)
+        ),
     ]
     ready = sum(pod.ready for pod in state.pods)
     old = [
@@ -248,6 +250,17 @@ def _degraded(snapshot: Snapshot, state: SchedulerState) -> Condition:
     if state.result.trouble and (late or not _is_progressing(state)):
         problems.append((PODS_FAILING, state.result.trouble))
     return problem_condition(names.DEGRADED, problems)
+
+
+def _unused(state: SchedulerState) -> str:
+    """Why the desired content does not run; empty if it does, or will."""
+    content = state.content
+    entry = find(state.history, content.hash) if content is not None else None
+    runs = state.target is None or content is None or state.target.hash == content.hash
+    if entry is None or not entry.bad or runs:
+        return ""
+    did = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    return f"kube-scheduler {did} configuration {entry.hash}, which has this"
 
 
 def _rejected(state: SchedulerState, outcome: str, message: str) -> tuple[str, str]:
