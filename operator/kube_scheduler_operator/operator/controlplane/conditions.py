@@ -377,7 +377,10 @@ def _static_pods(step: RolloutStep) -> Condition:
             f"the manifest on {', '.join(by_kubeadm)} has kubeadm's form: kubeadm's arguments of "
             "the scheduler are not used. Set flags in spec.unsupportedConfigOverrides.arguments"
         )
-    return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+    if problems or not observation.not_ready:
+        return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+    unseen = f"not observed on {', '.join(sorted(observation.not_ready))}, which is not Ready"
+    return Condition(names.STATIC_PODS_DEGRADED, "False", AS_EXPECTED, unseen)
 
 
 def _is_of_kubeadm(step: RolloutStep, status: NodeStatus) -> bool:
@@ -419,7 +422,21 @@ def _hand_edits(step: RolloutStep) -> Condition:
                 "the Pod: the kubelet creates it again, and the scheduler keeps running"
             )
             problems.append(("LabelEdited", message))
+    if not problems and (unseen := _unobserved(step)):
+        return Condition(names.HAND_EDITS, "Unknown", "NotObserved", aggregate(unseen))
     return problem_condition(names.HAND_EDITS, problems)
+
+
+def _unobserved(step: RolloutStep) -> list[str]:
+    """The nodes with a revision whose files no program reads now, or has read yet."""
+    sentences = []
+    for status in step.node_statuses:
+        why = step.observation.not_ready.get(status.node, "")
+        if status.current and not why and status.node not in step.observation.disks:
+            why = f'node "{status.node}": no guard has reported yet'
+        if status.current and why:
+            sentences.append(f"{why}; whether its files were edited is not known")
+    return sentences
 
 
 def _kubeadm_upgrade(step: RolloutStep) -> Condition:

@@ -409,6 +409,20 @@ def test_advice_about_edits_names_what_the_platform_has(platform: Platform) -> N
     assert (names.MANAGEMENT_ANNOTATION in message) == (platform is OPENSHIFT)
 
 
+def test_edits_on_a_node_that_is_not_observed_are_not_known() -> None:
+    since = 'node "b" not ready since 2026-01-01T00:00:00Z because NodeStatusUnknown (m)'
+    disks = {"a": NodeDisk(1, labelled=1), "b": NodeDisk(1, labelled=1)}
+    found = conditions_of(cluster(1, 1, disks=disks, not_ready={"b": since}))
+    edits, pods = found[names.HAND_EDITS], found[PODS_DEGRADED]
+    assert (edits.status, edits.reason) == ("Unknown", "NotObserved")
+    assert since in edits.message
+    assert (pods.status, "not observed on b" in pods.message) == ("False", True)
+    unread = conditions_of(cluster(1, 1, disks={"a": disks["a"]}))[names.HAND_EDITS]
+    assert (unread.status, 'node "b"' in unread.message) == ("Unknown", True)
+    read = conditions_of(cluster(1, 1, disks=disks))[names.HAND_EDITS]
+    assert (read.status, read.message) == ("False", "")
+
+
 def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
     shown = cluster(1, operands={"a": operand("a", 99)}, disks={"a": NodeDisk(1, begun=NOW)})
     found = conditions_of(shown)
