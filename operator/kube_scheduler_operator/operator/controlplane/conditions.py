@@ -322,7 +322,7 @@ def _healthy(step: RolloutStep) -> str:
     ready = sum(pod is not None and pod.ready and pod.revision == number for pod in pods)
     nodes = "node" if len(statuses) == 1 else "nodes"
     message = f"{ready} of {len(statuses)} {nodes} at revision {number}"
-    if desired is not None and desired.number == number:
+    if ready and desired is not None and desired.number == number:
         profile = _profile(desired.inputs)
         message += f", profile {profile}" if profile else ""
     return message
@@ -379,7 +379,7 @@ def _static_pods(step: RolloutStep) -> Condition:
         )
     if problems or not observation.not_ready:
         return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
-    unseen = f"not observed on {', '.join(sorted(observation.not_ready))}, which is not Ready"
+    unseen = f"not observed on {', '.join(sorted(observation.not_ready))}: not Ready"
     return Condition(names.STATIC_PODS_DEGRADED, "False", AS_EXPECTED, unseen)
 
 

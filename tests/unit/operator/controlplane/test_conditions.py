@@ -290,6 +290,14 @@ def installed(number: int, profile: str | None = None) -> Revision:
             id="one scheduler is missing",
         ),
         pytest.param(
+            cluster(7, operands={"a": operand("a", 6)}),
+            installed(7),
+            "0 of 1 node at revision 7",
+            "1 node is at revision 7",
+            "The control-plane node is Ready",
+            id="no Pod runs the profile",
+        ),
+        pytest.param(
             cluster(6, 7),
             installed(7),
             "2 nodes are active; 1 node is at revision 6; 1 node is at revision 7",
