@@ -123,15 +123,15 @@ def event_message(pod: PendingPod) -> str:
     )
 
 
-def condition(pods: Iterable[PendingPod], *, unread: bool = False) -> Condition:
+def condition(pods: Iterable[PendingPod], *, unread: str = "") -> Condition:
     """The condition; it lists names but no counts, so that it does not change with every pod.
 
-    `unread`: some pods were not read, and the names in them are unknown.
+    `unread` is why some pods were not read, so that the names in them are unknown.
     """
     unknown = sorted({foreign(pod.scheduler, FOREIGN_NAME) for pod in pods})
     if not unknown and unread:
         message = (
-            "not all Pending Pods were read, because there are too many; see kubectl get pods "
+            f"not all Pending Pods were read, because {unread}; see kubectl get pods "
             "--all-namespaces --field-selector status.phase=Pending"
         )
         return Condition(names.PODS_WITHOUT_SCHEDULER, "Unknown", NOT_ALL_READ, message)

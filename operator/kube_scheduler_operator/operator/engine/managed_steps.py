@@ -49,6 +49,7 @@ from .steps import (
     forget_accepted,
     of_the_rest,
     settings_findings,
+    unobserved_agents,
     version_findings,
 )
 
@@ -151,7 +152,8 @@ def report_unmanaged(
 ) -> Plan:
     """Report what is observed of the schedulers, and that the rest is not."""
     reported = (*scheduler_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
-    return _reported(snapshot, everywhere, reported)
+    plan = _reported(snapshot, everywhere, reported)
+    return replace(plan, reports=(*plan.reports, *unobserved_agents(snapshot)))
 
 
 def remove_managed(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]) -> Plan:

@@ -35,7 +35,7 @@ def reconcile(snapshot: Snapshot) -> Plan:
     chosen = STATIC_PODS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
     reconciled = chosen[_management_state(snapshot)](attempt)
     everywhere = reconciled.everywhere
-    plan = reconciled.plan or steps.report_failures(snapshot, attempt.failures)
+    plan = reconciled.plan or _report_failures(attempt)
     secondary, loads = everywhere.secondary, everywhere.loads
     return replace(
         plan,
@@ -50,6 +50,11 @@ def reconcile(snapshot: Snapshot) -> Plan:
         failures=tuple(finding.message for finding in attempt.failures),
         requeue_after=soonest(plan.requeue_after, secondary.requeue_after, loads.requeue_after),
     )
+
+
+def _report_failures(attempt: Containment) -> Plan:
+    observed = attempt("observe", steps.observed_conditions) or ()
+    return steps.report_failures(attempt.snapshot, attempt.failures, observed)
 
 
 def _everywhere(attempt: Containment) -> Everywhere:

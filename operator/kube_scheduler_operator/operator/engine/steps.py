@@ -66,7 +66,7 @@ from ..controlplane.desired import (
     objects_of,
     size_findings,
 )
-from ..controlplane.managed import managed_name, platform_condition
+from ..controlplane.managed import managed_name, platform_condition, scheduler_conditions
 from ..controlplane.placement_gate import PlacementCheck
 from ..controlplane.placement_gate import check_placements as decide_placements
 from ..controlplane.revision.content import RevisionContent
@@ -97,7 +97,7 @@ from ..controlplane.target_config_maps import (
 from ..controlplane.versions import next_version_condition
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
-from ..extenders.status import report_extenders
+from ..extenders.status import report_extenders, unobserved_extenders
 from ..model import operand_pods
 from ..model.apply import apply
 from ..model.plan import Action, Event, PlacementQuestion, Plan, Replace, soonest
@@ -425,11 +425,22 @@ def _used_inputs(revised: Revised | None) -> RecordedInputs:
     return (read_inputs(used.inputs) if used is not None else None) or RecordedInputs({}, {})
 
 
-def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
-    """Report the failed steps when the report of a whole reconcile is not possible."""
+def observed_conditions(snapshot: Snapshot) -> Sequence[Condition]:
+    """The conditions that follow from an observation alone, whatever is desired."""
+    static_pods = snapshot.platform.owns_static_pods
+    return unmanaged_conditions(snapshot) if static_pods else scheduler_conditions(snapshot)
+
+
+def report_failures(
+    snapshot: Snapshot, failures: Sequence[Finding], observed: Sequence[Condition]
+) -> Plan:
+    """Report the failed steps, and what is observed, when a whole report is not possible."""
     if snapshot.kubescheduler is None:
         return Plan()
-    status = new_status(snapshot, failure_conditions(failures, ()))
+    failed = failure_conditions(failures, ())
+    types = {condition.type for condition in failed}
+    conditions = (*failed, *(condition for condition in observed if condition.type not in types))
+    status = new_status(snapshot, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     return Plan(write_status(snapshot, status), cluster_operator.reports)
 
@@ -438,17 +449,29 @@ def report_unmanaged(
     snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]
 ) -> Plan:
     """Report what is observed of the static Pods, and that the rest is not."""
-    reported = (*unmanaged_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
+    reported = (*observed_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
     conditions = (*reported, *not_observed(snapshot, reported))
     ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
     generation = observed_generations(snapshot)["observedGeneration"]
     status = new_status(snapshot, conditions, observedGeneration=generation, readyReplicas=ready)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    reports = (
+        *cluster_operator.reports,
+        *attached_to_secondaries(snapshot, everywhere.secondary),
+        *unobserved_agents(snapshot),
+    )
     return Plan(
         write_status(snapshot, status),
-        (*cluster_operator.reports, *attached_to_secondaries(snapshot, everywhere.secondary)),
+        reports,
         soonest(cluster_operator.requeue_after, control_plane_lease(snapshot)[1]),
     )
+
+
+def unobserved_agents(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Report the agents of the control plane's scheduler as not observed."""
+    objects = sorted((snapshot.scheduler_extenders or {}).items())
+    own = (obj for _, obj in objects if not is_attached(obj))
+    return unobserved_extenders(own, str(snapshot.spec["managementState"]), snapshot.now)
 
 
 def of_the_rest(

@@ -171,10 +171,10 @@ class Snapshot:
     loads: Loads = field(default_factory=Loads)
     # pods of all namespaces that no scheduler has attempted, from the last polls
     pending_pods: tuple[PendingPod, ...] = ()
-    pending_unread: bool = False  # whether there may be others, because the list is too long
+    pending_unread: str = ""  # why there may be others that were not read; empty if all were
     # the processes that bind pods by their events, from the last polls
     binding_schedulers: tuple[BindingScheduler, ...] = ()
-    bindings_unread: bool = False  # whether there may be others, because the list is too long
+    bindings_unread: str = ""  # why there may be others that were not read; empty if all were
     # what applies `spec.assign` to new pods; None: not known yet
     assignment_way: AssignmentWay | None = None
     # SchedulerExtender -> kind -> name -> objects of its agents in the target namespace

@@ -270,4 +270,8 @@ def _by(way: AssignmentWay | None) -> str:
         return f"; by MutatingAdmissionPolicy {names.ASSIGNMENT}"
     if way is AssignmentWay.WEBHOOK:
         return f"; by MutatingWebhookConfiguration {names.ASSIGNMENT}"
+    if way is AssignmentWay.UNREADABLE:
+        return (
+            f", if a policy or a webhook {names.ASSIGNMENT} is installed: the operator may not look"
+        )
     return ""

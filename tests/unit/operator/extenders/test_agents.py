@@ -462,6 +462,21 @@ def test_agents_have_the_workload_annotations_of_openshift(cluster: FakeCluster)
     )
 
 
+def test_agents_are_reported_as_not_observed_while_unmanaged(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    assert condition(cluster, names.AVAILABLE)[0] == "True"
+    cluster.put(KUBE_SCHEDULERS, "cluster", managementState="Unmanaged")
+    cluster.settle()
+    for type_ in (names.AVAILABLE, names.DEGRADED):
+        assert condition(cluster, type_)[:2] == ("Unknown", "Unmanaged")
+    cluster.put(KUBE_SCHEDULERS, "cluster", managementState="Managed")
+    cluster.settle()
+    assert condition(cluster, names.AVAILABLE)[0] == "True"
+    reported = [reason for _, reason, _ in cluster.recorder.events]
+    assert "SchedulerExtenderRecovered" not in reported
+
+
 # --- probes ---------------------------------------------------------------------------------------
 
 
