@@ -471,7 +471,7 @@ def unobserved_agents(snapshot: Snapshot) -> tuple[Action, ...]:
     """Report the agents of the control plane's scheduler as not observed."""
     objects = sorted((snapshot.scheduler_extenders or {}).items())
     own = (obj for _, obj in objects if not is_attached(obj))
-    return unobserved_extenders(own, str(snapshot.spec["managementState"]), snapshot.now)
+    return unobserved_extenders(own, snapshot.management, snapshot.now)
 
 
 def of_the_rest(

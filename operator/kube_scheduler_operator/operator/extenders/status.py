@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
+from ...base.management import ManagementState
 from ...base.objects import Object, mapping
 from ...base.times import rfc3339
 from ...config.effective.attachment import CONTROL_PLANE, scheduler_of
@@ -53,12 +54,12 @@ def report_extenders(
 
 
 def unobserved_extenders(
-    objects: Iterable[Object], reason: str, now: datetime
+    objects: Iterable[Object], management: ManagementState, now: datetime
 ) -> tuple[Action, ...]:
-    """Report agents as not observed; `reason` is the `spec.managementState` of KubeScheduler."""
-    message = f"not observed: spec.managementState of KubeScheduler is {reason}"
+    """Report agents as not observed, because of the state of KubeScheduler."""
     unknown = [
-        Condition(type_, "Unknown", reason, message) for type_ in (names.AVAILABLE, names.DEGRADED)
+        Condition(type_, "Unknown", management.state, f"not observed: {management}")
+        for type_ in (names.AVAILABLE, names.DEGRADED)
     ]
     writes: list[Action] = []
     for obj in objects:
