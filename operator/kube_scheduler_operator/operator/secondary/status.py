@@ -101,7 +101,7 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
             names.WARNINGS, (f for f in state.findings if not f.blocking), unused=_unused(state)
         ),
     ]
-    ready = sum(pod.ready for pod in state.pods)
+    ready = sum(pod.serves for pod in state.pods)
     old = [
         raw
         for raw in before.get("conditions") or ()
@@ -156,7 +156,7 @@ def _available(state: SchedulerState, lease: str) -> Condition:
     if not state.readable:
         message = "the operator has no access to the namespace"
         return Condition(names.AVAILABLE, "Unknown", "NamespaceNotAllowed", message)
-    if not any(pod.ready for pod in state.pods):
+    if not any(pod.serves for pod in state.pods):
         return Condition(names.AVAILABLE, "False", "NoReadyScheduler", "no scheduler pod is Ready")
     if lease:
         return Condition(names.AVAILABLE, "False", LEASE_NOT_RENEWED, lease)
@@ -172,7 +172,7 @@ def _withheld(
     its last holder did not release. A scheduler that crashes again and again is Ready for moments;
     Pods that it gets then wait for it.
     """
-    if not any(pod.ready for pod in state.pods):
+    if not any(pod.serves for pod in state.pods):
         return available.message, None
     expired, left = _expired(snapshot, state)
     if expired or in_effect(state.obj):
@@ -202,7 +202,7 @@ def _expired(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | No
 
 def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
     """Return the seconds until a restarted scheduler gets Pods again; None: it may have them."""
-    if any(pod.ready and not pod.restarts for pod in state.pods):
+    if any(pod.serves and not pod.restarts for pod in state.pods):
         return None
     before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
     since = timestamp(before.get("lastTransitionTime")) if before.get("status") == "True" else None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.kube.resource import PODS
 from kube_scheduler_operator.operator.model.snapshot import AssignmentWay, PendingPod, Snapshot
 from kube_scheduler_operator.operator.secondary import assignment, reconcile
 from kube_scheduler_operator.operator.secondary.assignment import (
@@ -207,6 +208,18 @@ def test_a_scheduler_that_is_away_loses_its_assignment_with_one_event(
     assigning.run()
     assert assigning.assignment() == {"schedulerName": NAME, "pods": BATCH}
     assert [event for event in assigning.events if "Assigned is True" in event]
+
+
+def test_pods_that_are_being_deleted_do_not_count(assigning: Assigning) -> None:
+    """They are Ready until their process has ended, as when the Deployment is deleted."""
+    assigning.ready(assign=BATCH)
+    for pod in assigning.cluster.list(PODS):
+        metadata = {**pod["metadata"], "deletionTimestamp": assigning.cluster.clock.stamp()}
+        assigning.cluster.keep(PODS, {**pod, "metadata": metadata})
+    assigning.run()
+    assert assigning.assignment() is None
+    assert assigning.status()["readyReplicas"] == 0
+    assert assigning.condition(names.AVAILABLE)[:2] == ("False", "NoReadyScheduler")
 
 
 def test_a_scheduler_that_crashes_again_and_again_gets_no_pods(assigning: Assigning) -> None:
