@@ -430,13 +430,9 @@ class Invariants:
         if self.unschedulable_since is None:
             self.unschedulable_since = now
         able = operator.alive and not operator.connection.faults and not operator.trouble
-        managed = world.kubescheduler.get("spec", {}).get("managementState") not in (
-            "Unmanaged",
-            "Removed",
-        )
         known_for = now - max(self.unschedulable_since, operator.started_at)
         claimed = world.condition(names.STATIC_PODS_AVAILABLE) == "True"
-        if able and managed and known_for > UNNOTICED and claimed:
+        if able and known_for > UNNOTICED and claimed:
             self.fail("Available means that pods get scheduled", f"outage of {known_for:.0f} s")
 
     def fail(self, rule: str, detail: str) -> None:

@@ -82,6 +82,7 @@ OUTCOME_ANNOTATION: Final = f"{PREFIX}/outcome"  # on revision-status-N: see bel
 OUTCOME_MESSAGE_ANNOTATION: Final = f"{PREFIX}/outcome-message"
 OUTCOME_TIME_ANNOTATION: Final = f"{PREFIX}/outcome-time"
 QUARANTINED_HASH_ANNOTATION: Final = f"{PREFIX}/quarantined-hash"
+MANAGEMENT_ANNOTATION: Final = f"{PREFIX}/management-state"  # of users, on KubeScheduler
 PLACEMENT_CHECK_ANNOTATION: Final = f"{PREFIX}/placement-check"  # what its edit changes for Pods
 
 # Values of OUTCOME_ANNOTATION; absent while a revision is rolled out.

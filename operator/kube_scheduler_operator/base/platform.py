@@ -97,6 +97,9 @@ class Platform:
     # whether APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and another
     # operator handles those fields of the Scheduler that do not configure kube-scheduler
     cluster_config: bool = False
+    # whether the cluster's own definition of KubeScheduler refuses managementState Unmanaged and
+    # Removed, so that users request them by the annotation (base/management.py)
+    management_by_annotation: bool = False
     config_namespace: str = ""  # of users' ConfigMaps to which Scheduler refers, if any
     kubelet_mark: str = ""  # a substring of the kubelet version that identifies this platform
     # files to which a kubeconfig on the node refers; each is mounted by itself, because their
@@ -208,6 +211,7 @@ OPENSHIFT = Platform(
     # The documented way to enable profiling is to edit these files.
     keeps_hand_edits=True,
     cluster_config=True,
+    management_by_annotation=True,
     config_namespace="openshift-config",
 )
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ... import __version__
 from ...base import names
+from ...base.management import REMOVED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
 from ...operator.model import operand_pods
@@ -165,8 +166,9 @@ def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         yield "the provider runs the control plane's scheduler; there are no revisions"
         return
     kubescheduler = mapping(facts.kubescheduler.get())
-    if mapping(kubescheduler.get("spec")).get("managementState") == "Removed":
-        yield "managementState is Removed: nodes return to their previous scheduler"
+    management = management_state(kubescheduler)
+    if management.state == REMOVED:
+        yield f"{management}: nodes return to their previous scheduler"
         return
     status = mapping(kubescheduler.get("status"))
     latest = int(status.get("latestAvailableRevision") or 0)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ...base import names
+from ...base.management import management_state
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...kube import resource as kinds
@@ -107,7 +108,7 @@ async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, A
         and overall.get("Degraded", {}).get("status") == "False",
         "profile": mapping(scheduler.get("spec")).get("profile") or "LowNodeUtilization",
         "logLevel": spec.get("logLevel") or "Normal",
-        "managementState": spec.get("managementState") or "Managed",
+        "managementState": management_state(kubescheduler).state,
         "revision": status.get("latestAvailableRevision", 0),
         "leaseHolder": holder,
         "profilingSince": profiling_since,
@@ -449,7 +450,7 @@ def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [f"Warnings   {len(warnings)}; the settings are in use:"]
+    lines = [f"Warnings   {len(warnings)}:"]
     shown = warnings[:_WARNINGS_SHOWN]
     lines += [f"  {warning['object']}: {warning['message']}" for warning in shown]
     if len(warnings) > _WARNINGS_SHOWN:

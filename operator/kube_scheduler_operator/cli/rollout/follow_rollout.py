@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar
 
 from ...base import names
+from ...base.management import MANAGED, UNMANAGED, management_state
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...config.effective.pipeline import is_ours
@@ -84,12 +85,12 @@ def read_state(
     generation = (kubescheduler.get("metadata") or {}).get("generation", 0)
     observed = status.get("observedGeneration", 0) == generation
     observed = observed and is_scheduler_observed(kubescheduler, scheduler)
-    management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
+    management = management_state(kubescheduler)
     end: End | None = None
     message = ""
-    if management == "Unmanaged":
+    if management.state == UNMANAGED:
         end = End.FAILED
-        message = "managementState of the KubeScheduler is Unmanaged: no revision is rolled out"
+        message = f"{management}: no revision is rolled out"
     elif observed and final:
         end, message = End.FAILED, _text(final[0])
     elif observed and check.get("status") == "True":
@@ -235,9 +236,9 @@ def read_scheduler(
     if degraded.get("status") == "True":
         problem = str(degraded.get("message") or degraded.get("reason", ""))
     if is_ours(scheduler):
-        management = mapping(kubescheduler.get("spec")).get("managementState") or "Managed"
-        if management not in ("Managed", "Force"):
-            refused = f"managementState of the KubeScheduler is {management}: nothing is rolled out"
+        management = management_state(kubescheduler)
+        if management.state != MANAGED:
+            refused = f"{management}: nothing is rolled out"
         refused = refused or blocking_problem(kubescheduler)
         seen = mapping(kubescheduler.get("status")).get("observedGeneration", 0)
         observed = observed and seen == mapping(kubescheduler.get("metadata")).get("generation", 0)

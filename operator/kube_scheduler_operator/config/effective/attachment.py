@@ -35,6 +35,7 @@ class ValidationResult:
     spec: Mapping[str, Any] | None = None
     # warnings about the version in use; each path begins with the object
     warnings: tuple[Finding, ...] = ()
+    unused: str = ""  # why no scheduler runs the accepted version; empty if one does, or will
 
     @property
     def uses_last_accepted(self) -> bool:

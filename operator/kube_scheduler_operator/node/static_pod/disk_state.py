@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -55,6 +56,7 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
         newest=revision_directory.newest_verified(resource_dir),
         kubeconfig=kubeconfig_hash,
         edits=tuple(name for name, _ in changed),
+        missing=tuple(name for name, _ in changed if not os.path.lexists(name)),
         edit=digest(json.dumps(state).encode())[:16] if state else "",
         labelled=(placed.labelled if placed is not None else 0),
         image=written.image if stock else "",

@@ -39,6 +39,19 @@ def new_status(
     return {**before, **fields, "conditions": merged}
 
 
+def not_observed(
+    snapshot: Snapshot, reported: Sequence[Condition], without: Container[str] = ()
+) -> tuple[Condition, ...]:
+    """The conditions that are neither `reported` nor withdrawn, as no longer observed."""
+    management = snapshot.management
+    known = {condition.type for condition in reported}
+    return tuple(
+        Condition(type_, "Unknown", management.state, f"not observed: {management}")
+        for raw in snapshot.status.get("conditions") or ()
+        if (type_ := raw["type"]) not in known and type_ not in without
+    )
+
+
 def status_of(step: RolloutStep, conditions: Sequence[Condition]) -> dict[str, Any]:
     snapshot, latest = step.snapshot, step.revised.latest
     status = new_status(

@@ -137,15 +137,15 @@ def _unknown_names(pods: Iterable[PendingPod]) -> list[str]:
     return list(dict.fromkeys(name for turn in turns for name in turn if name is not None))
 
 
-def condition(pods: Iterable[PendingPod], *, unread: bool = False) -> Condition:
+def condition(pods: Iterable[PendingPod], *, unread: str = "") -> Condition:
     """The condition; it lists names but no counts, so that it does not change with every pod.
 
-    `unread`: some pods were not read, and the names in them are unknown.
+    `unread` is why some pods were not read, so that the names in them are unknown.
     """
     unknown = _unknown_names(pods)
     if not unknown and unread:
         message = (
-            "not all Pending Pods were read, because there are too many; see kubectl get pods "
+            f"not all Pending Pods were read, because {unread}; see kubectl get pods "
             "--all-namespaces --field-selector status.phase=Pending"
         )
         return Condition(names.PODS_WITHOUT_SCHEDULER, "Unknown", NOT_ALL_READ, message)

@@ -199,18 +199,18 @@ def unmanaged(snapshot: Snapshot, served: Mapping[str, str]) -> tuple[BindingSch
     )
 
 
-def condition(bindings: Iterable[BindingScheduler], *, unread: bool = False) -> Condition:
+def condition(bindings: Iterable[BindingScheduler], *, unread: str = "") -> Condition:
     """The condition; it omits the time of bindings, so that it does not change with each one.
 
     The authors of events choose the hosts in them. So the condition has the schedulerNames, which
     are those of managed schedulers, but no host.
 
-    `unread`: some events were not read.
+    `unread` is why some events were not read.
     """
     claimed = sorted({foreign(binding.scheduler, FOREIGN_NAME) for binding in bindings})
     if not claimed:
         if unread:
-            message = "not all events of bindings were read, because there are too many"
+            message = f"not all events of bindings were read, because {unread}"
             return Condition(names.UNKNOWN_SCHEDULER, "Unknown", NOT_ALL_READ, message)
         return Condition(names.UNKNOWN_SCHEDULER, "False", AS_EXPECTED)
     listed = ", ".join(f'"{name}"' for name in claimed[:SHOWN])

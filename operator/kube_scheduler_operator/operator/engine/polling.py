@@ -36,6 +36,15 @@ class _Namespaced(Protocol):
 Key = TypeVar("Key")
 Value = TypeVar("Value", bound=_Namespaced)
 
+PENDING: Final = "pending Pods"
+BINDINGS: Final = "events of bindings"
+
+TOO_MANY: Final = "there are too many"
+NOT_ALLOWED: Final = "the operator may not list them"
+
+FAILURES: Final = 3
+"""Polls in a row that fail before what they would read counts as unknown."""
+
 IDLE: Final = 20.0
 """The shortest time between two polls, as a multiple of the duration of the first one.
 
@@ -141,6 +150,18 @@ class Poller:
         self._clock = clock
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._forbidden: set[str] = set()
+        self._failures: dict[str, int] = {}  # of each poll, in a row
+
+    def unread(self, what: str) -> str:
+        """Why the last polls of PENDING or BINDINGS did not read all; empty if they did."""
+        if self._interval <= 0:
+            return "the operator does not look for them (--pending-pods-interval)"
+        if what in self._forbidden:
+            return NOT_ALLOWED
+        if self._failures.get(what, 0) >= FAILURES:
+            return "listing them fails"
+        portions = self.pods if what == PENDING else self.claims
+        return TOO_MANY if portions.unread else ""
 
     @property
     def bindings(self) -> tuple[BindingScheduler, ...]:
@@ -148,7 +169,7 @@ class Poller:
         return unmanaged_schedulers.binding_schedulers(self.claims.values, self._proven)
 
     async def run(self, api: ApiClient) -> None:
-        polls = {"pending Pods": self.poll_pods, "events of bindings": self.poll_bindings}
+        polls = {PENDING: self.poll_pods, BINDINGS: self.poll_bindings}
         due = dict.fromkeys(polls, float("-inf"))
         while self._interval > 0:
             for what, poll in polls.items():
@@ -242,6 +263,8 @@ class Poller:
     async def _try(
         self, what: str, poll: Callable[[ApiClient], Awaitable[None]], api: ApiClient
     ) -> None:
+        before = self.unread(what)
+        failures, self._failures[what] = self._failures.get(what, 0) + 1, 0
         try:
             await poll(api)
         except Forbidden as error:
@@ -250,10 +273,14 @@ class Poller:
             self._forbidden.add(what)
         except KubeError as error:
             log.warning("Listing %s failed: %s", what, error)
+            self._failures[what] = failures
         except Exception as error:  # the content of one object must not end polling
             contained("polling", what, error)
+            self._failures[what] = failures
         else:
             self._forbidden.discard(what)
+        if self.unread(what) != before:
+            self._changed()
 
 
 async def _portion(

@@ -63,7 +63,7 @@ from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .intake import Intake
 from .placement_run import PlacementRunner, in_cluster
-from .polling import Poller
+from .polling import BINDINGS, PENDING, Poller
 from .reconcile import reconcile
 from .serving import Serving, ServingSources
 from .snapshot_metrics import SnapshotMetrics
@@ -591,9 +591,9 @@ class Operator:
             write_errors=executor.write_errors,
             futile_writes=executor.futile,
             pending_pods=poller.pods.values,
-            pending_unread=poller.pods.unread,
+            pending_unread=poller.unread(PENDING),
             binding_schedulers=poller.bindings,
-            bindings_unread=poller.claims.unread,
+            bindings_unread=poller.unread(BINDINGS),
             assignment_way=self._ways.way,
             placement_answer=self._placements.answer if self._placements else None,
         )

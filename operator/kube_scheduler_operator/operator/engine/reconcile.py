@@ -13,15 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from ...base.management import MANAGED, REMOVED, UNMANAGED
 from ..controlplane.adoption.adopted import NOTHING, adopted
-from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
+from ..controlplane.cluster_operator import report_without_kubescheduler
 from ..controlplane.operand_image import operand_image
 from ..controlplane.rollout.roll_out import roll_out
 from ..extenders.agents import ControlPlaneAgents
 from ..loadpolicy.reconcile import LoadPolicies, load_policies
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot, bounded_snapshot
-from ..secondary.reconcile import SecondarySchedulers
+from ..secondary.reconcile import SecondarySchedulers, observed_schedulers
 from . import managed_steps, steps
 from .stages import Containment, Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
 
@@ -34,7 +35,7 @@ def reconcile(snapshot: Snapshot) -> Plan:
     chosen = STATIC_PODS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
     reconciled = chosen[_management_state(snapshot)](attempt)
     everywhere = reconciled.everywhere
-    plan = reconciled.plan or steps.report_failures(snapshot, attempt.failures)
+    plan = reconciled.plan or _report_failures(attempt)
     secondary, loads = everywhere.secondary, everywhere.loads
     return replace(
         plan,
@@ -51,6 +52,11 @@ def reconcile(snapshot: Snapshot) -> Plan:
     )
 
 
+def _report_failures(attempt: Containment) -> Plan:
+    observed = attempt("observe", steps.observed_conditions) or ()
+    return steps.report_failures(attempt.snapshot, attempt.failures, observed)
+
+
 def _everywhere(attempt: Containment) -> Everywhere:
     """Run the steps that do not depend on the state of KubeScheduler."""
     record = attempt("record platform", steps.record_platform)
@@ -60,8 +66,13 @@ def _everywhere(attempt: Containment) -> Everywhere:
     loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
     # Without the SecondarySchedulers, the served schedulerNames are unknown.
     diagnoses = attempt("diagnose", steps.diagnose, secondary) if secondary is not None else None
-    known = secondary or SecondarySchedulers()
+    known = secondary or _observe_schedulers(attempt)
     return Everywhere(record or {}, image, known, loads, diagnoses or Diagnoses())
+
+
+def _observe_schedulers(attempt: Containment) -> SecondarySchedulers:
+    """Observe what could not be composed: a scheduler that does not schedule gets no Pods."""
+    return attempt("observe secondary schedulers", observed_schedulers) or SecondarySchedulers()
 
 
 def _manage_static_pods(attempt: Containment) -> Reconciled:
@@ -117,10 +128,12 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
     attach = managed_steps.reconcile_attached_schedulers
     attached = attempt("reconcile attached schedulers", attach, requested)
     loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
-    secondary, diagnoses = SecondarySchedulers(), None
+    diagnoses = None
     if attached is not None:
         requested, secondary = attached
         diagnoses = attempt("diagnose", steps.diagnose, secondary)
+    else:
+        secondary = _observe_schedulers(attempt)
     everywhere = Everywhere(record or {}, image, secondary, loads, diagnoses or Diagnoses())
     # Conditions, statuses, ClusterOperator.
     report = managed_steps.report_schedulers
@@ -130,46 +143,58 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
 
 def _remove_static_pods(attempt: Containment) -> Reconciled:
     everywhere = _everywhere(attempt)
-    return Reconciled(everywhere, attempt("remove", steps.remove))
+    plan = attempt("remove", steps.remove, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
 
 
 def _remove_without_static_pods(attempt: Containment) -> Reconciled:
     everywhere = _everywhere(attempt)
-    return Reconciled(everywhere, attempt("remove managed", managed_steps.remove_managed))
+    remove = managed_steps.remove_managed
+    plan = attempt("remove managed", remove, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
 
 
-def _leave_alone(attempt: Containment) -> Reconciled:
-    """Report an Unmanaged KubeScheduler; nothing else is read or written."""
-    conditions = attempt.snapshot.status.get("conditions") or ()
-    return Reconciled(
-        Everywhere(), attempt("report unmanaged", report_cluster_operator, conditions)
-    )
+def _leave_static_pods(attempt: Containment) -> Reconciled:
+    """Observe and report static Pods that are Unmanaged; all other objects are managed."""
+    everywhere = _everywhere(attempt)
+    report = steps.report_unmanaged
+    plan = attempt("report unmanaged", report, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
+
+
+def _leave_managed_scheduler(attempt: Containment) -> Reconciled:
+    """Do the same where a SecondaryScheduler is in the place of static Pods."""
+    everywhere = _everywhere(attempt)
+    report = managed_steps.report_unmanaged
+    plan = attempt("report unmanaged", report, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
 
 
 def _report_missing(attempt: Containment) -> Reconciled:
     """Report that KubeScheduler does not exist; its schedulers keep running."""
     everywhere = _everywhere(attempt)
-    return Reconciled(everywhere, attempt("report missing", report_without_kubescheduler))
+    plan = attempt("report missing", report_without_kubescheduler)
+    if plan is not None:
+        attached = steps.attached_to_secondaries(attempt.snapshot, everywhere.secondary)
+        plan = replace(plan, reports=(*plan.reports, *attached))
+    return Reconciled(everywhere, plan)
 
 
 STATIC_PODS: Final[Mapping[str, Reconcile]] = {
-    "Managed": _manage_static_pods,
-    "Removed": _remove_static_pods,
-    "Unmanaged": _leave_alone,
+    MANAGED: _manage_static_pods,
+    REMOVED: _remove_static_pods,
+    UNMANAGED: _leave_static_pods,
     "": _report_missing,
 }
-"""By KubeScheduler's `spec.managementState`; "" if there is no KubeScheduler."""
+"""By KubeScheduler's management state (base/management.py); "" if there is no KubeScheduler."""
 
 WITHOUT_STATIC_PODS: Final[Mapping[str, Reconcile]] = {
-    "Managed": _manage_without_static_pods,
-    "Removed": _remove_without_static_pods,
-    "Unmanaged": _leave_alone,
+    MANAGED: _manage_without_static_pods,
+    REMOVED: _remove_without_static_pods,
+    UNMANAGED: _leave_managed_scheduler,
     "": _report_missing,
 }
 
 
 def _management_state(snapshot: Snapshot) -> str:
-    state = str(snapshot.spec.get("managementState") or "")
-    if snapshot.kubescheduler is None:
-        return ""
-    return state if state in ("Removed", "Unmanaged") else "Managed"
+    return "" if snapshot.kubescheduler is None else snapshot.management.state

@@ -120,6 +120,7 @@ FAILURES: Final[Mapping[str, tuple[str, bool]]] = {
     "record platform": (names.CONFIG_OBSERVATION_DEGRADED, False),
     "find image": (names.TARGET_CONFIG_DEGRADED, True),
     "reconcile secondary schedulers": (names.SECONDARY_DEGRADED, False),
+    "observe secondary schedulers": (names.SECONDARY_DEGRADED, False),
     "reconcile load policies": (names.LOAD_POLICIES_DEGRADED, False),
     "diagnose": (names.CONFIG_OBSERVATION_DEGRADED, False),
     "adopt": (names.ADOPTION_DEGRADED, True),

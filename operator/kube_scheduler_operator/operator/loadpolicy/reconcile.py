@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base import names
+from ...base.defects import DEFECT
 from ...base.objects import Object, age, is_being_deleted, label, mapping
 from ...base.times import timestamp
 from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, JOBS, LOAD_POLICIES, ObjectRef
@@ -31,6 +32,11 @@ from .status import StatusInput, report
 
 JOB_TIMEOUT: Final = 600.0
 """Seconds for the Job; thousands of nodes take about a minute."""
+
+
+_UNKNOWN: Final = Condition(
+    names.AVAILABLE, "Unknown", DEFECT, "not observed, because of the error in Degraded"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ def load_policies(snapshot: Snapshot) -> LoadPolicies:
         try:
             planned[name] = _policy_plan(snapshot, obj, alive[0]["metadata"]["name"])
         except Exception as error:
-            planned[name] = defect(snapshot, LOAD_POLICIES, obj, error)
+            planned[name] = defect(snapshot, LOAD_POLICIES, obj, error, further=(_UNKNOWN,))
     cleanup = _cleaned(snapshot, in_use=bool(alive))
     writes = {LOAD_POLICIES.named(name): plan.actions for name, plan in planned.items()}
     degraded = {f"{name}: ": plan.degraded for name, plan in planned.items()}

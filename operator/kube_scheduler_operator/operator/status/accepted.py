@@ -54,7 +54,7 @@ def accepted_condition(
     """The condition, with `owner`, the prefix of every finding's path, left out."""
     state = state_of(result)
     if state == ACCEPTED:
-        return Condition(names.ACCEPTED, "True", ACCEPTED)
+        return Condition(names.ACCEPTED, "True", ACCEPTED, result.unused)
     errors = "\n".join(finding.text.removeprefix(owner) for finding in result.findings)
     if state == REFUSED:
         return Condition(names.ACCEPTED, "False", REFUSED, errors)
@@ -98,7 +98,7 @@ def accepted_status(
     conditions = (
         accepted_condition(result, before, owner),
         *further,
-        warnings_condition(names.WARNINGS, result.warnings, owner),
+        warnings_condition(names.WARNINGS, result.warnings, owner, result.unused),
     )
     merged = merge_conditions(before.get("conditions") or (), conditions, now)
     accepted = result.spec if result.accepted else None

@@ -99,7 +99,7 @@ MISTAKE_TOO = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "
         (
             state(calm(), management="Unmanaged"),
             End.FAILED,
-            "managementState of the KubeScheduler is Unmanaged: no revision is rolled out",
+            "spec.managementState of KubeScheduler cluster is Unmanaged: no revision is rolled out",
         ),
         (read_state({"metadata": {"name": "cluster"}, "spec": {}}), None, ""),
     ],

@@ -271,6 +271,14 @@ def test_every_hand_edit_is_found(world: World, edit: Any, name: Any, label: Any
     assert (found.revision, found.labelled) == (2, label)
 
 
+@pytest.mark.parametrize("what", EDITS)
+def test_only_a_removed_file_is_missing(world: World, what: str) -> None:
+    EDITS[what][0](world)
+    found = look(watched(world))
+    assert found.missing == (found.edits if "removed" in what else ())
+    assert reported(found.serialise()).missing == found.missing
+
+
 @pytest.mark.parametrize(("edit", "name", "label"), EDITS.values(), ids=EDITS)
 def test_every_hand_edit_is_put_back_by_an_installer(
     world: World, edit: Any, name: Any, label: Any
@@ -404,7 +412,8 @@ def test_a_number_counts_only_with_the_hashes_of_its_files(world: World, make: A
 
 
 def test_the_report_fits_into_a_termination_message() -> None:
-    report = DiskReport(edits=tuple(f"/{'é' * 300}/{n}" for n in range(1000)), edit="e")
+    paths = tuple(f"/{'é' * 300}/{n}" for n in range(1000))
+    report = DiskReport(edits=paths, missing=paths, edit="e")
     assert len(report.serialise().encode()) <= 4096
     assert reported(report.serialise()).edit == "e"
 

@@ -134,10 +134,49 @@ def test_every_reconcile_writes_every_condition() -> None:
     assert {c["type"] for c in status_of_kubescheduler(reconcile(broken))["conditions"]} == types
 
 
-def test_unmanaged_writes_only_the_report() -> None:
+def test_unmanaged_writes_only_statuses() -> None:
     plan = reconcile(start(kubescheduler=kubescheduler(managementState="Unmanaged")))
-    assert plan.actions == ()
+    expect_writes(plan.actions, "replace KubeScheduler cluster")
     expect_writes(plan.reports, "create ClusterOperator kube-scheduler")
+    assert plan.write_sets == {}
+
+
+def test_unmanaged_reports_what_is_observed_and_what_is_not() -> None:
+    nodes = {"a": node("a")}
+    managed = status_of_kubescheduler(reconcile(start(nodes=nodes)))
+    known = {condition["type"] for condition in managed["conditions"]}
+    unmanaged = kubescheduler(status=managed, managementState="Unmanaged")
+    observed = start(nodes=nodes, kubescheduler=unmanaged, operand_pods={})
+    status = status_of_kubescheduler(reconcile(observed))
+    found = status["conditions"]
+    assert {condition["type"] for condition in found} == known
+    assert status["readyReplicas"] == 0
+    expect_condition(found, names.STATIC_PODS_AVAILABLE, "False", "NoReadyScheduler")
+    expect_condition(found, names.NODES_DEGRADED, "False")
+    expect_condition(found, names.NODE_INSTALLER_PROGRESSING, "Unknown", "Unmanaged")
+    expect_condition(found, names.STATIC_PODS_DEGRADED, "Unknown", "Unmanaged", "not observed")
+
+
+@pytest.mark.parametrize("state", ["Unmanaged", "Removed", "Managed"])
+def test_a_condition_that_is_not_observed_or_observed_again_causes_no_event(state: str) -> None:
+    snapshot = start(nodes={"a": node("a")})
+    status = status_of_kubescheduler(reconcile(snapshot))
+    if state == "Managed":
+        unmanaged = kubescheduler(status=status, managementState="Unmanaged")
+        status = status_of_kubescheduler(reconcile(replace(snapshot, kubescheduler=unmanaged)))
+    changed = kubescheduler(status=status, managementState=state)
+    actions = reconcile(replace(snapshot, kubescheduler=changed)).actions
+    reported = [event for action in actions for event in action.events]
+    assert not [event for event in reported if event.reason == "OperatorStatusChanged"]
+
+
+def test_the_annotation_counts_before_the_field() -> None:
+    paused = kubescheduler(managementState="Managed")
+    paused["metadata"]["annotations"] = {names.MANAGEMENT_ANNOTATION: "Unmanaged"}
+    plan = reconcile(start(kubescheduler=paused))
+    assert plan.actions == ()
+    unions = plan.reports[0].obj["status"]["conditions"]
+    assert all(names.MANAGEMENT_ANNOTATION in union["message"] for union in unions)
 
 
 def test_removal_before_adoption_touches_no_node() -> None:

@@ -15,6 +15,7 @@ from kube_scheduler_operator.kube.resource import (
     LOAD_POLICIES,
     Resource,
 )
+from kube_scheduler_operator.operator.loadpolicy import reconcile
 from kube_scheduler_operator.scheduling.load.policy import LoadPolicy
 from kube_scheduler_operator.scheduling.load.policy_files import read_policy
 
@@ -401,3 +402,17 @@ def test_policy_being_deleted_counts_as_absent(world: World) -> None:
     world.change(LOAD_POLICIES, "default", metadata=leaving)
 
     assert "create Job load-cleanup" in world.run()
+
+
+def test_a_defect_leaves_nothing_called_available(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("x")
+
+    world.installed()
+    assert world.condition("Available")[0] == "True"
+    monkeypatch.setattr(reconcile, "effective_request", broken)
+    world.run()
+    assert world.condition("Degraded")[:2] == ("True", "OperatorError")
+    assert world.condition("Available")[:2] == ("Unknown", "OperatorError")

@@ -14,6 +14,8 @@ from ....base import names
 from ....base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
 from ....base.klog import LEVELS
 from ....base.limits import REASON_LENGTH
+from ....base.management import ANNOTATION_PATH, MANAGED, annotated_state
+from ....base.management import STATES as MANAGEMENT_STATES
 from ....base.objects import mapping
 from ....base.spec_limits import TOO_LARGE
 from ...language.command_line import BIND_ADDRESS, LOG_LEVEL, LOG_LEVELS, Flags, compose_arguments
@@ -41,7 +43,7 @@ NO_SCHEDULER: Final = "SchedulerNotFound"
 
 # (field, known values, the meaning of others); the same meanings as for OpenShift's operator
 _ENUMERATIONS: Final = (
-    ("managementState", ("Managed", "Force", "Unmanaged", "Removed"), "Managed"),
+    ("managementState", MANAGEMENT_STATES, MANAGED),
     ("operatorLogLevel", tuple(LEVELS), "Normal"),
 )
 
@@ -83,7 +85,7 @@ def base_configuration(inputs: Inputs) -> Base:
         observed_flags.pop(LOG_LEVEL, None)  # the API server sets Normal where users set nothing
     features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
     reported += [*features.findings, *_ineffective_settings(inputs), *_infrastructure(inputs)]
-    reported += _other_settings(inputs.spec)
+    reported += [*_other_settings(inputs.spec), *_annotated_state(inputs)]
     if features.values:
         observed_flags[FEATURE_GATES] = list(features.values)
     flags = compose_arguments(
@@ -185,6 +187,17 @@ def _other_settings(spec: Mapping[str, Any]) -> Iterator[Finding]:
     elif len(reason) > REASON_LENGTH:
         message = f"this has {len(reason)} characters, and the limit is {REASON_LENGTH}; shorten it"
         yield target_finding(TOO_LARGE, path, message, blocking=True)
+
+
+def _annotated_state(inputs: Inputs) -> Iterator[Finding]:
+    value = annotated_state(inputs.objects.kubescheduler)
+    if value and value not in MANAGEMENT_STATES:
+        hint = did_you_mean(value, MANAGEMENT_STATES)
+        message = (
+            f'"{value}" is not known; use {listing(MANAGEMENT_STATES)}{hint} '
+            "(spec.managementState is in effect)"
+        )
+        yield target_finding("UnknownValue", ANNOTATION_PATH, message, blocking=False)
 
 
 def _infrastructure(inputs: Inputs) -> Iterator[Finding]:

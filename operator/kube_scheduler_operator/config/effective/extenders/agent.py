@@ -30,6 +30,13 @@ _REQUESTS: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96M
 _RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}}
 """Three times its use for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
 
+_PATIENT: Final[Mapping[str, Any]] = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
+_NOTICED: Final[Mapping[str, Any]] = {
+    "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3,
+    "terminationGracePeriodSeconds": 1,
+}  # fmt: skip
+"""Only its restart shows that a sidecar hangs, and a process that hangs does not use its grace."""
+
 POLICY_FILE: Final = "policyFile"
 """The only argument of a policy that names a file."""
 
@@ -136,13 +143,13 @@ def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
         "ports": [{"name": f"p{port}", "containerPort": port, "protocol": "TCP"}],
         "resources": dict(mapping(spec.get("resources")) or _default_resources(agent)),
         "startupProbe": {**ready, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 120},
-        "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
+        "livenessProbe": {**live, **(_NOTICED if agent.health_port else _PATIENT)},
         "securityContext": dict(CONFINEMENT),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
     if not agent.health_port:
-        # A scheduler's pod stays Ready while its sidecar is not; a pod of its own shows readiness.
+        # A scheduler's Pod stays Ready while its sidecar is not; a Pod of its own shows readiness.
         made["readinessProbe"] = {**ready, "periodSeconds": 5, "timeoutSeconds": 5}
     if environment:
         made["env"] = environment

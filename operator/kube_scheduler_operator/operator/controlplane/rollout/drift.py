@@ -38,8 +38,7 @@ def find_drift(step: RolloutStep) -> tuple[RolloutStep, Mapping[str, str]]:
         edits = hand_edits(status, disk)
         if edits and disk is not None and not keeps_hand_edits(snapshot, status, disk):
             # The guard has read the files twice.
-            changed = f"{', '.join(edits)} changed: putting revision {status.current} back"
-            drifted[status.node] = changed
+            drifted[status.node] = f"{described(disk)}: putting revision {status.current} back"
             continue
         if pod is None:
             since = _missing_since(snapshot)
@@ -86,6 +85,16 @@ def has_edited_label(status: NodeStatus, pod: OperandPod, disk: NodeDisk | None)
 
 def hand_edits(status: NodeStatus, disk: NodeDisk | None) -> tuple[str, ...]:
     return disk.edits if status.current and disk is not None else ()
+
+
+def described(disk: NodeDisk) -> str:
+    """Name the files that were changed, and those that were deleted."""
+    changed = [path for path in disk.edits if path not in disk.missing]
+    parts = [f"{', '.join(changed)} changed"] if changed else []
+    if disk.missing:
+        verb = "was" if len(disk.missing) == 1 else "were"
+        parts.append(f"{', '.join(disk.missing)} {verb} deleted")
+    return " and ".join(parts)
 
 
 def keeps_hand_edits(snapshot: Snapshot, status: NodeStatus, disk: NodeDisk) -> bool:
