@@ -161,8 +161,8 @@ OPENSHIFT = Platform(
     name="openshift",
     operator_namespace="openshift-kube-scheduler-operator",
     operator=OperatorNames(
+        # The account is not OpenShift's, which the release payload makes cluster-admin.
         deployment="openshift-kube-scheduler-operator",
-        account="openshift-kube-scheduler-operator",
         # OpenShift's own operator has the same Lease, so the two never lead at the same time.
         lease="openshift-cluster-kube-scheduler-operator-lock",
         config="openshift-kube-scheduler-operator-config",

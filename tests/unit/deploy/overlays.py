@@ -6,6 +6,7 @@ here holds for what users apply.
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,9 @@ def _apply(directory: Path, patch: Object, objects: list[Object]) -> None:
     matching = [obj for obj in objects if _matches(obj, patch["target"])]
     if not matching:
         raise ValueError(f"{directory}: {patch} is for nothing")
+    if isinstance(operations, dict) and operations.get("$patch") == "delete":
+        objects[:] = [obj for obj in objects if obj not in matching]
+        return
     for obj in matching:
         if isinstance(operations, list):
             _patch(obj, operations)
@@ -82,9 +86,10 @@ def _apply(directory: Path, patch: Object, objects: list[Object]) -> None:
 
 
 def _matches(obj: Object, target: Object) -> bool:
+    """Whether kind, name and namespace match, which are regular expressions."""
     return all(
-        (obj if key == "kind" else obj["metadata"]).get(key) == value
-        for key, value in target.items()
+        re.fullmatch(pattern, (obj if key == "kind" else obj["metadata"]).get(key, ""))
+        for key, pattern in target.items()
     )
 
 
