@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import shutil
 import tempfile
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import images, node_files, nodes, paths, pki, processes
+from cluster import images, node_files, nodes, openshift_kinds, paths, pki, processes
 from cluster.api import Api, ApiError, wait
 from cluster.console import SandboxError, run, step
 from cluster.observe import scheduler_processes
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 VERSION = "4.20.0-sandbox"
 """Of the payload; FeatureGate has one list of gates for each."""
+
+IMAGE = f"registry.example/release:{VERSION}"
+"""What the ClusterVersion shows as the image of the payload, which does not exist."""
 
 CLIENT_CERTIFICATE = "kube-scheduler-client-cert-key"
 _MANAGED = "openshift-config-managed"
@@ -52,8 +56,8 @@ _STOP_TIMEOUT = 60.0
 def create_objects(sandbox: Sandbox, api: Api) -> None:
     """Create the kinds, and everything that the operator takes as given."""
     kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
-    for crds in (_TEMPLATES / "crds.yaml", paths.TEMPLATES / "prometheus-operator.yaml"):
-        run(*kubectl, "apply", "--server-side", "-f", crds)
+    kinds = (*openshift_kinds.definitions(), paths.TEMPLATES / "prometheus-operator.yaml")
+    run(*kubectl, "apply", "--server-side", *(f"--filename={file}" for file in kinds))
     run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
     for namespace in _NAMESPACES:
         api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -63,18 +67,21 @@ def create_objects(sandbox: Sandbox, api: Api) -> None:
     single = sum(node.control_plane for node in sandbox.nodes) == 1
     topology = "SingleReplica" if single else "HighlyAvailable"
     gates = {kind: [{"name": name} for name in found] for kind, found in _GATES.items()}
-    for plural, kind, name, status in (
-        ("apiservers", "APIServer", "cluster", {}),
-        ("infrastructures", "Infrastructure", "cluster", {
+    for plural, kind, name, spec, status in (
+        ("apiservers", "APIServer", "cluster", {}, {}),
+        ("infrastructures", "Infrastructure", "cluster", {}, {
             "apiServerInternalURI": sandbox.node_server, "apiServerURL": sandbox.server,
             "controlPlaneTopology": topology, "infrastructureTopology": topology,
         }),
-        ("featuregates", "FeatureGate", "cluster", {
+        ("featuregates", "FeatureGate", "cluster", {}, {
             "featureGates": [{"version": VERSION, **gates}],
         }),
-        ("clusterversions", "ClusterVersion", "version", {"desired": {"version": VERSION}}),
+        ("clusterversions", "ClusterVersion", "version", {"clusterID": str(uuid.uuid4())}, {
+            "availableUpdates": [], "desired": {"version": VERSION, "image": IMAGE},
+            "observedGeneration": 1, "versionHash": "",
+        }),
     ):  # fmt: skip
-        _create(api, plural, kind, name, status)
+        _create(api, plural, {"kind": kind, "metadata": {"name": name}, "spec": spec}, status)
     folder = sandbox.state / "pki"
     for name, authority in (
         ("kube-apiserver-server-ca", "ca"),
@@ -103,11 +110,12 @@ def client_certificate(sandbox: Sandbox, name: str) -> Object:
     }
 
 
-def _create(api: Api, plural: str, kind: str, name: str, status: Object) -> None:
-    base = {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}}
-    api.create(f"{_GROUP}/{plural}", {**base, "spec": {}})
+def _create(api: Api, plural: str, obj: Object, status: Object) -> None:
+    path = f"{_GROUP}/{plural}"
+    api.create(path, {"apiVersion": "config.openshift.io/v1", **obj})
     if status:
-        api.request("PATCH", f"{_GROUP}/{plural}/{name}/status", {"status": status})
+        name = obj["metadata"]["name"]
+        api.request("PATCH", f"{path}/{name}/status", {"status": status})
 
 
 def install_release(sandbox: Sandbox, overlay: Path) -> None:
