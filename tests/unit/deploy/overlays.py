@@ -23,7 +23,6 @@ _USED = {
     "patches",
     "labels",
     "images",
-    "replacements",
 }
 _CLUSTER_SCOPED = {
     "ClusterRole",
@@ -58,8 +57,6 @@ def build(directory: Path) -> list[Object]:
         _label(objects, labels)
     for image in overlay.get("images", ()):
         _set_image(objects, image)
-    for replacement in overlay.get("replacements", ()):
-        _follow_image(objects, replacement)
     return objects
 
 
@@ -160,20 +157,3 @@ def _set_image(objects: list[Object], image: Object) -> None:
     for container in _containers(objects):
         if container["image"].rpartition(":")[0] == image["name"]:
             container["image"] = f"{image['newName']}:{image['newTag']}"
-
-
-def _follow_image(objects: list[Object], replacement: Object) -> None:
-    """The only replacement in use: an environment variable with the container's image."""
-    (target,) = replacement["targets"]
-    (path,) = target["fieldPaths"]
-    source = replacement["source"]
-    (workload,) = (obj for obj in objects if _matches(obj, target["select"]))
-    (container,) = _containers([workload])
-    prefix = f"spec.template.spec.containers.[name={container['name']}]."
-    if (source["fieldPath"], path) != (
-        f"{prefix}image",
-        f"{prefix}env.[name=^OPERATOR_IMAGE$].value",
-    ):
-        raise ValueError(f"another replacement: {replacement}")
-    (variable,) = (env for env in container["env"] if env["name"] == "OPERATOR_IMAGE")
-    variable["value"] = container["image"]
