@@ -7,6 +7,7 @@ scheduler places the first pods and which is switched off when the control plane
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import tempfile
 import uuid
@@ -20,7 +21,7 @@ from cluster.observe import scheduler_processes
 
 if TYPE_CHECKING:
     from cluster.api import Object
-    from cluster.model import Sandbox
+    from cluster.model import Node, Sandbox
 
 VERSION = "4.20.0-sandbox"
 """Of the payload; FeatureGate has one list of gates for each."""
@@ -43,6 +44,7 @@ VERSION_OPERATOR = "version-operator"
 
 _PYTHON = paths.REPOSITORY / ".venv/bin/python"
 _PROGRAM = paths.REPOSITORY / ".venv/bin/kube-scheduler-operator"
+_MANIFEST = "kube-scheduler-pod.yaml"
 _GATES = {
     "enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
     "disabled": ["SchedulerAsyncAPICalls", "RouteExternalCertificate"],
@@ -166,6 +168,28 @@ def write_bootstrap(sandbox: Sandbox) -> None:
         paths.write_atomically(manifest, source.read_text(), 0o600)
 
 
+def install_scheduler(sandbox: Sandbox, node: Node) -> None:
+    """Put the bootstrap machine's scheduler on a node, with the names of OpenShift's operator.
+
+    For what replaces the operator: a node then has a scheduler that predates it.
+    """
+    import yaml
+
+    source, target = (
+        node_files.root(sandbox, one) / "etc/kubernetes" for one in (sandbox.bootstrap, node)
+    )
+    for folder in ("bootstrap-secrets", "bootstrap-configs"):
+        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
+    pod = yaml.safe_load(_bootstrap_manifest(sandbox).read_text())
+    namespace, name = sandbox.scheduler_pod(node)
+    pod["metadata"] |= {
+        "name": name.removesuffix(f"-{node.name}"), "namespace": namespace,
+        "labels": {"app": "openshift-kube-scheduler", "scheduler": "true"},
+    }  # fmt: skip
+    manifest = target / "manifests" / _MANIFEST
+    paths.write_atomically(manifest, json.dumps(pod), 0o600)
+
+
 def end_bootstrap(sandbox: Sandbox) -> None:
     """Switch the bootstrap machine off as soon as every control-plane node has a scheduler.
 
@@ -189,9 +213,14 @@ def end_bootstrap(sandbox: Sandbox) -> None:
         return
     with step("schedulers of their own; the bootstrap machine goes"):
         wait(over, _BOOTSTRAP_TIMEOUT, lambda: f"no schedulers; node statuses: {found['is']}")
-        _stop_bootstrap_scheduler(sandbox)
-        nodes.power_off(sandbox, sandbox.bootstrap)
-        api.request("DELETE", f"/api/v1/nodes/{sandbox.bootstrap.name}")
+        switch_off_bootstrap(sandbox)
+
+
+def switch_off_bootstrap(sandbox: Sandbox) -> None:
+    """Remove the bootstrap machine and its Node."""
+    _stop_bootstrap_scheduler(sandbox)
+    nodes.power_off(sandbox, sandbox.bootstrap)
+    Api(sandbox).request("DELETE", f"/api/v1/nodes/{sandbox.bootstrap.name}")
 
 
 def _stop_bootstrap_scheduler(sandbox: Sandbox) -> None:
@@ -209,4 +238,4 @@ def _stop_bootstrap_scheduler(sandbox: Sandbox) -> None:
 
 def _bootstrap_manifest(sandbox: Sandbox) -> Path:
     kubernetes = node_files.root(sandbox, sandbox.bootstrap) / "etc/kubernetes"
-    return kubernetes / "manifests/kube-scheduler-pod.yaml"
+    return kubernetes / "manifests" / _MANIFEST
