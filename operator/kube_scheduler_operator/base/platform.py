@@ -110,6 +110,11 @@ class Platform:
     stock_environment: tuple[str, ...] = ()  # variables of the platform's own manifest
 
     @property
+    def definitions(self) -> str:
+        """The folder of the CustomResourceDefinitions that users may apply here."""
+        return "deploy/openshift/crds" if self.management_by_annotation else "crds"
+
+    @property
     def adopts_pods(self) -> bool:
         """Whether static Pods that predate the operator have settings of users."""
         return self.owns_static_pods and self.credentials is None
