@@ -256,8 +256,7 @@ class _Uninstall:
         except NotFound:
             raise CommandError(
                 f"the kind {resource.kind} is not installed, but {', '.join(left)} exist: nodes "
-                f"may still run the operator's scheduler; apply {self._platform.definitions} and "
-                "run the command again"
+                "may still run the operator's scheduler; apply crds/ and run the command again"
             ) from None
         print_now(
             f"created {ref} with the management state Removed, because {len(left)} objects of the "
