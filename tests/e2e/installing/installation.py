@@ -47,16 +47,17 @@ class Installation:
     def __post_init__(self) -> None:
         self.before = self.objects()
 
-    def shell(self, script: str, cwd: Path = REPOSITORY) -> str:
-        """Run documented commands, from the top of the checkout."""
-        path = os.pathsep.join([*map(str, self.programs), os.environ.get("PATH", "")])
+    def shell(self, script: str, *programs: Path) -> str:
+        """Run documented commands, from the top of the checkout; `programs` are further folders."""
+        folders = (*programs, *self.programs)
+        path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
         environment = {
             **os.environ,
             "PATH": path,
             "HOME": str(self.home),
             "KUBECONFIG": str(self.cluster.sandbox.kubeconfig),
         }
-        return run("sh", "-ec", script, env=environment, cwd=cwd, timeout=400)
+        return run("sh", "-ec", script, env=environment, cwd=REPOSITORY, timeout=400)
 
     def is_refused(self, script: str) -> str:
         """Run commands that fail; their error message."""
@@ -95,6 +96,15 @@ class Installation:
             lambda: _answers(lambda: available("Available")[0] == "True"),
             240,
             lambda: f"not Available: {_status(self.cluster)}",
+        )
+
+    def is_all_well(self, archive: Path) -> None:
+        """The command line of the archive reads this cluster and reports no problem."""
+        assert "Available=True" in self.shell("kubectl scheduler status", archive)
+        until(
+            lambda: "all ok" in self.shell("kubectl scheduler check || true", archive),
+            60,
+            lambda: self.shell("kubectl scheduler check || true", archive),
         )
 
     def api_is_as_it_was(self, *stays: str) -> None:

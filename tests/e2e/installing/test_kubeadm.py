@@ -81,7 +81,7 @@ def test_kubectl_uninstalls_without_remains(installation: Installation, files_be
 
 @pytest.mark.timeout(900, func_only=True)
 def test_an_overlay_decides_the_image_of_all_pods_and_the_program_uninstalls(
-    installation: Installation, files_before: str, tmp_path: Path
+    installation: Installation, files_before: str, archive: Path, tmp_path: Path
 ) -> None:
     cluster = installation.cluster
     name = f"{images.OPERATOR.rpartition(':')[0]}:{OVERLAY_TAG}"
@@ -96,6 +96,7 @@ def test_an_overlay_decides_the_image_of_all_pods_and_the_program_uninstalls(
         commands("install kustomize kubeadm").replace("-k deploy/kubeadm", f"-k {overlay}")
     )
     use(installation)
+    installation.is_all_well(archive)
     pods = cluster.api.request("GET", PODS)["items"]
     of_operator = {
         container["image"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,10 +87,13 @@ def test_kubectl_uninstalls_without_remains(installation: Installation) -> None:
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_the_commands_of_the_readme_and_the_program_uninstall(installation: Installation) -> None:
+def test_the_commands_of_the_readme_and_the_program_uninstall(
+    installation: Installation, archive: Path
+) -> None:
     older = has_no_policies(installation.cluster.sandbox.kubernetes)
     installation.shell(commands("install kustomize managed", older=older))
     installation.is_available()
+    installation.is_all_well(archive)
     lines = commands("uninstall kustomize managed", older=older).splitlines()
     after = next(number for number, line in enumerate(lines) if "deploy/admission" in line)
     program = "kube-scheduler-operator uninstall --keep-crds"

@@ -7,6 +7,7 @@ objects that people edit, a scheduler on the node, and accounts that are cluster
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,10 +148,11 @@ def test_the_commands_of_the_page_replace_and_uninstall(
 
 @pytest.mark.timeout(900, func_only=True)
 def test_the_program_uninstalls_and_keeps_what_is_the_clusters(
-    installation: Installation, files_before: str
+    installation: Installation, files_before: str, archive: Path
 ) -> None:
     installation.shell(commands("install openshift"))
     use(installation)
+    installation.is_all_well(archive)
     printed = installation.shell("kube-scheduler-operator uninstall --platform openshift")
     print(printed)
     assert "kept KubeScheduler cluster" in printed
