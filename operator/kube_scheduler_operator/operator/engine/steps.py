@@ -65,7 +65,6 @@ from ..controlplane.revision.credentials import gather_credentials
 from ..controlplane.revision.history import configurations_in_use, refusal_of
 from ..controlplane.revision.revise import revise as decide_revision
 from ..controlplane.rollout.guards import plan_guards
-from ..controlplane.rollout.node_statuses import write_node_status
 from ..controlplane.rollout.observe import observe as observe_pods
 from ..controlplane.rollout.prune import prune
 from ..controlplane.rollout.removal import remove as remove_from_nodes
@@ -75,6 +74,7 @@ from ..controlplane.status import (
     new_status,
     observed_generations,
     status_of,
+    write_node_statuses,
     write_status,
 )
 from ..controlplane.target_config_maps import (
@@ -385,7 +385,7 @@ def remove(snapshot: Snapshot) -> Plan:
     removal = remove_from_nodes(snapshot)
     rolled = removal.step
     conditions = (*removal_conditions(removal), *api_conditions(snapshot))
-    left = [write_node_status(node) for node in rolled.node_statuses]
+    left = write_node_statuses(snapshot, rolled.node_statuses)
     fields = {**observed_generations(snapshot), "nodeStatuses": left}
     status = new_status(snapshot, conditions, **fields)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
