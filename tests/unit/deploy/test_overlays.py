@@ -441,15 +441,30 @@ def test_on_openshift_the_operator_has_the_names_by_which_it_is_looked_for() -> 
     pod = deployment["spec"]["template"]
     assert pod["metadata"]["labels"]["app"] == name
     assert "target.workload.openshift.io/management" in pod["metadata"]["annotations"]
-    assert pod["spec"]["serviceAccountName"] == name
     assert [one["name"] for one in pod["spec"]["containers"]] == [
         "kube-scheduler-operator-container"
     ]
-    assert found(OPENSHIFT, "ServiceAccount", name, name)["metadata"]["labels"]["app"] == name
     service = found(OPENSHIFT, "Service", "metrics", name)
     assert service["metadata"]["labels"]["app"] == name
     assert service["spec"]["selector"] == {"app": name}
     assert found(OPENSHIFT, "ConfigMap", f"{name}-config", name)
+
+
+def test_on_openshift_the_account_is_not_the_one_of_openshifts_operator() -> None:
+    """The release payload binds that one to cluster-admin, also where this operator replaces it."""
+    name = OPENSHIFT.operator.deployment
+    account = OPENSHIFT.operator.account
+    assert account != name
+    spec = found(OPENSHIFT, "Deployment", name, name)["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == account
+    assert found(OPENSHIFT, "ServiceAccount", account, name)["metadata"]["labels"]["app"] == name
+    subjects = [
+        subject["name"]
+        for obj in OVERLAYS[OPENSHIFT.name]
+        for subject in obj.get("subjects", ())
+        if subject.get("namespace") == OPENSHIFT.operator_namespace
+    ]
+    assert set(subjects) == {account}
 
 
 def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters() -> None:
