@@ -98,7 +98,7 @@ def control_plane(name: str) -> Iterator[Sandbox]:
     )
     try:
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
-        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
+        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "deploy/openshift/crds")
         run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
         for namespace in (OPENSHIFT.target_namespace, OPENSHIFT.operator_namespace):
             run(*kubectl, "create", "namespace", namespace)

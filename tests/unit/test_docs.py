@@ -248,3 +248,17 @@ def test_every_mentioned_path_exists(name: str) -> None:
     }
     assert named or name.startswith("docs/")
     assert missing == set()
+
+
+def test_every_comment_that_names_commands_is_before_a_block_of_its_own() -> None:
+    """tests/e2e/installing runs them; docs/operations.md has those of every platform."""
+    texts = [path.read_text() for path in DOCUMENTS]
+    named = [name for text in texts for name in re.findall(r"<!-- commands: (.+?) -->", text)]
+    blocks = [
+        name for text in texts for name in re.findall(r"<!-- commands: (.+?) -->\n```\n", text)
+    ]
+    assert blocks == named
+    assert len(set(named)) == len(named)
+    removed = {name.split()[-1] for name in named if name.startswith("uninstall")}
+    assert removed >= {name.split()[2] for name in named if name.startswith("install kustomize")}
+    assert removed >= {"helm", "openshift"}

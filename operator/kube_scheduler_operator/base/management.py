@@ -60,7 +60,7 @@ def _known(value: object) -> str:
 
 def how_to_request(platform: Platform, state: str) -> str:
     """Return an instruction for messages, which the API of this platform accepts."""
-    if platform.management_by_annotation:
+    if platform.brings_definitions:
         return f"set the annotation {names.MANAGEMENT_ANNOTATION} of KubeScheduler to {state}"
     return f"set managementState to {state}"
 
@@ -69,7 +69,7 @@ def request_patch(
     platform: Platform, state: str, kubescheduler: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return a merge patch of KubeScheduler, or fields of a new one, that request `state`."""
-    if platform.management_by_annotation:
+    if platform.brings_definitions:
         return {"metadata": {"annotations": {names.MANAGEMENT_ANNOTATION: state}}}
     patch: dict[str, Any] = {"spec": {"managementState": state}}
     if annotated_state(kubescheduler):  # it would count before the field

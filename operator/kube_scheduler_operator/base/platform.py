@@ -97,9 +97,10 @@ class Platform:
     # whether APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and another
     # operator handles those fields of the Scheduler that do not configure kube-scheduler
     cluster_config: bool = False
-    # whether the cluster's own definition of KubeScheduler refuses managementState Unmanaged and
-    # Removed, so that users request them by the annotation (base/management.py)
-    management_by_annotation: bool = False
+    # whether the cluster has its own definitions of Scheduler, KubeScheduler and ClusterOperator.
+    # That of KubeScheduler refuses managementState Unmanaged and Removed, so that users request
+    # them by an annotation (base/management.py), and may lack nodeUID.
+    brings_definitions: bool = False
     config_namespace: str = ""  # of users' ConfigMaps to which Scheduler refers, if any
     kubelet_mark: str = ""  # a substring of the kubelet version that identifies this platform
     # files to which a kubeconfig on the node refers; each is mounted by itself, because their
@@ -110,6 +111,11 @@ class Platform:
     credentials: SchedulerCredentials | None = None  # None if the node's kubeconfig has them
     stock_host_paths: tuple[str, ...] = ()  # from which the platform's own manifest mounts files
     stock_environment: tuple[str, ...] = ()  # variables of the platform's own manifest
+
+    @property
+    def definitions(self) -> str:
+        """The folder of the CustomResourceDefinitions that users may apply here."""
+        return "deploy/openshift/crds" if self.brings_definitions else "crds"
 
     @property
     def adopts_pods(self) -> bool:
@@ -169,8 +175,8 @@ OPENSHIFT = Platform(
     name="openshift",
     operator_namespace="openshift-kube-scheduler-operator",
     operator=OperatorNames(
+        # The account is not OpenShift's, which the release payload makes cluster-admin.
         deployment="openshift-kube-scheduler-operator",
-        account="openshift-kube-scheduler-operator",
         # OpenShift's own operator has the same Lease, so the two never lead at the same time.
         lease="openshift-cluster-kube-scheduler-operator-lock",
         config="openshift-kube-scheduler-operator-config",
@@ -211,7 +217,7 @@ OPENSHIFT = Platform(
     # The documented way to enable profiling is to edit these files.
     keeps_hand_edits=True,
     cluster_config=True,
-    management_by_annotation=True,
+    brings_definitions=True,
     config_namespace="openshift-config",
 )
 

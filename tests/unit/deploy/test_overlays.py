@@ -161,7 +161,7 @@ def test_one_image_everywhere(platform: Platform) -> None:
         if obj["kind"] in ("Deployment", "DaemonSet"):
             for container in obj["spec"]["template"]["spec"]["containers"]:
                 images.add(container["image"])
-                images |= {e["value"] for e in container["env"] if e["name"] == "OPERATOR_IMAGE"}
+                assert "localhost/kube" not in str(container["env"]), "an overlay sets images only"
     assert images == {"localhost/kube-scheduler-operator:dev"}
 
 
@@ -474,15 +474,30 @@ def test_on_openshift_the_operator_has_the_names_by_which_it_is_looked_for() -> 
     pod = deployment["spec"]["template"]
     assert pod["metadata"]["labels"]["app"] == name
     assert "target.workload.openshift.io/management" in pod["metadata"]["annotations"]
-    assert pod["spec"]["serviceAccountName"] == name
     assert [one["name"] for one in pod["spec"]["containers"]] == [
         "kube-scheduler-operator-container"
     ]
-    assert found(OPENSHIFT, "ServiceAccount", name, name)["metadata"]["labels"]["app"] == name
     service = found(OPENSHIFT, "Service", "metrics", name)
     assert service["metadata"]["labels"]["app"] == name
     assert service["spec"]["selector"] == {"app": name}
     assert found(OPENSHIFT, "ConfigMap", f"{name}-config", name)
+
+
+def test_on_openshift_the_account_is_not_the_one_of_openshifts_operator() -> None:
+    """The release payload binds that one to cluster-admin, also where this operator replaces it."""
+    name = OPENSHIFT.operator.deployment
+    account = OPENSHIFT.operator.account
+    assert account != name
+    spec = found(OPENSHIFT, "Deployment", name, name)["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == account
+    assert found(OPENSHIFT, "ServiceAccount", account, name)["metadata"]["labels"]["app"] == name
+    subjects = [
+        subject["name"]
+        for obj in OVERLAYS[OPENSHIFT.name]
+        for subject in obj.get("subjects", ())
+        if subject.get("namespace") == OPENSHIFT.operator_namespace
+    ]
+    assert set(subjects) == {account}
 
 
 def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters() -> None:
@@ -508,12 +523,11 @@ def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters
 def test_on_openshift_what_no_release_payload_has_replaced_counts_as_unset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every placeholder of the manifests; the image that the operator runs in is none."""
+    """Every placeholder of the manifests."""
     (container,) = found(OPENSHIFT, "Deployment", OPENSHIFT.operator.deployment)["spec"][
         "template"
     ]["spec"]["containers"]
     values = {one["name"]: one["value"] for one in container["env"] if "value" in one}
-    assert values.pop("OPERATOR_IMAGE") == container["image"]
     assert set(values.values()) == names.PLACEHOLDERS
     for name, value in values.items():
         monkeypatch.setenv(name, value)

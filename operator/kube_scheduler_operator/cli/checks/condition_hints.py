@@ -107,8 +107,8 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     ),
     names.LOAD_POLICIES_DEGRADED: Advice("see kubectl describe loadpolicies", "load-aware.md"),
     names.WRITES_DEGRADED: Advice(
-        "kubectl apply --server-side --force-conflicts -k crds, or stop the client that the "
-        "message names",
+        "kubectl apply --server-side --force-conflicts -k crds (on OpenShift "
+        "-k deploy/openshift/crds), or stop the client that the message names",
         MEANING,
     ),
     names.SCHEDULERS_AVAILABLE: Advice("see kubectl describe secondaryschedulers", "managed.md"),

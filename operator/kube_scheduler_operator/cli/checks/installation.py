@@ -49,6 +49,7 @@ def your_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 def crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether CustomResourceDefinitions of these names are absent, or ours and current."""
     installed = facts.crds.get()
+    replace = f"kubectl apply --server-side --force-conflicts -k {facts.platform.definitions}"
     present = 0
     for own in facts.own_crds:
         name = own["metadata"]["name"]
@@ -63,20 +64,19 @@ def crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             versions = ", ".join(missing)
             yield CheckProblem(
                 f"CustomResourceDefinition {name}{owner} does not serve {versions}",
-                "if no other program uses its objects, replace it: "
-                "kubectl apply --server-side --force-conflicts -k crds",
+                f"if no other program uses its objects, replace it: {replace}",
             )
         elif fields := missing_fields(own, other):
             yield CheckProblem(
                 f"CustomResourceDefinition {name}{owner} lacks {_listed_fields(fields)}, which "
                 "this version has: the API server drops them",
-                "kubectl apply --server-side --force-conflicts -k crds",
+                replace,
                 CheckState.FAILED if facts.kubescheduler.value else CheckState.WARNING,
             )
         elif owner:
             yield CheckProblem(
                 f"CustomResourceDefinition {name} exists{owner}",
-                "apply crds/ with --force-conflicts if that program may lose it (Helm: "
+                f"{replace}, if that program may lose it (Helm: "
                 "helm install --take-ownership); otherwise uninstall the other program first",
                 CheckState.WARNING,
             )
@@ -89,9 +89,11 @@ def installed_crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     own_names = [own["metadata"]["name"] for own in facts.own_crds]
     missing = [name for name in own_names if name not in installed]
     if missing:
+        ours = all(name.endswith(names.PREFIX) for name in missing)
+        folder = facts.platform.definitions if ours else "crds"
         yield CheckProblem(
             f"CustomResourceDefinition {listed(missing)} does not exist",
-            "kubectl apply --server-side -k crds",
+            f"kubectl apply --server-side -k {folder}",
         )
     for problem in crds(facts):
         if isinstance(problem, CheckProblem):

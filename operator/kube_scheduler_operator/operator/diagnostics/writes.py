@@ -38,7 +38,8 @@ def message(write: FutileWrite) -> str:
         case Futility.DROPPED:
             return (
                 f"{write.ref}: the API server does not store {fields}; apply crds/ of this version "
-                "of the operator, or change the admission webhook that removes it"
+                "of the operator (on OpenShift deploy/openshift/crds), or change the admission "
+                "webhook that removes it"
             )
         case Futility.REVERTED if fields:
             return (

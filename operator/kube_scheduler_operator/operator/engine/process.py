@@ -45,7 +45,7 @@ from ...kube.events import EventRecorder, Involved
 from ...kube.kopf.watcher import Watcher
 from ...kube.lease import ElectionLease, LeaderElector
 from ...kube.queue import ShutDown, Throttle, WorkQueue
-from ...kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Resource, Stream
+from ...kube.resource import SECONDARY_SCHEDULERS, Resource, Stream
 from ...kube.server_clock import ServerClock
 from ...kube.store import Store
 from ...serving.certificate import ServingCertificate
@@ -62,6 +62,7 @@ from .executor import Executor
 from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .intake import Intake
+from .own_deployment import read_own_deployment
 from .placement_run import PlacementRunner, in_cluster
 from .polling import BINDINGS, PENDING, Poller
 from .reconcile import reconcile
@@ -95,11 +96,14 @@ class OperatorOptions:
     tls_cert_file: Path | None = None  # serving certificate; None: a self-signed one
     tls_key_file: Path | None = None
     webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)  # for `spec.assign`
+    # whether the Pods that the operator creates have the image of its Deployment, if it has one
+    follows_deployment: bool = False
 
 
 class Operator:
     def __init__(self, options: OperatorOptions) -> None:
         self._options = options
+        self._settings = options.settings
         self._platform = options.platform
         self._decision = options.decision
         self._metrics = OperatorMetrics(options.settings.operator_version)
@@ -351,7 +355,7 @@ class Operator:
         executor = Executor(api, self._store, recorder)
         self._executor, self._recorder = executor, recorder
         placements = PlacementRunner(
-            in_cluster(api, self._platform, self._options.settings),
+            in_cluster(api, self._platform, self._settings),
             lambda: self._wake(urgent=False),
         )
         self._placements = placements
@@ -385,12 +389,17 @@ class Operator:
             watching.result()  # raises the error that ended it, if any
 
     async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
-        """Read the server's version, and return the uid of the operator's Deployment."""
-        version, uid = await asyncio.gather(
-            self._read_version(api, stop), _deployment_uid(api, self._platform)
+        """Read the server's version and the own Deployment, and return the uid of that."""
+        version, deployment = await asyncio.gather(
+            self._read_version(api, stop),
+            _retried(stop, "own Deployment", lambda: read_own_deployment(api, self._platform)),
         )
         self._version.observe(version, time.monotonic())
-        return uid
+        if deployment is None:
+            return ""
+        if self._options.follows_deployment and deployment.image:
+            self._settings = replace(self._settings, operator_image=deployment.image)
+        return deployment.uid
 
     async def _decide_later(self, api: ApiClient, stop: asyncio.Event) -> None:
         """Decide the platform again until nodes show what it is.
@@ -572,7 +581,7 @@ class Operator:
         objects = take_snapshot(
             self._store,
             self._platform,
-            self._options.settings,
+            self._settings,
             self._clock.now(),
             missing_kinds=self._watcher.missing if self._watcher else (),
             leases_seen=self._intake.leases_seen,
@@ -720,15 +729,6 @@ def _supported(recorded: str, answer: str) -> str:
         older, newer = Version.parse(recorded), Version.parse(answer)
         return "" if newer.minor - older.minor > MINORS_BEHIND else recorded
     return ""
-
-
-async def _deployment_uid(api: ApiClient, platform: Platform) -> str:
-    """Read the uid with which `kubectl describe deployment` finds events; empty out of cluster."""
-    ref = ObjectRef(DEPLOYMENTS, platform.operator_namespace, platform.operator.deployment)
-    try:
-        return str((await api.get(ref))["metadata"]["uid"])
-    except (KubeError, KeyError):
-        return ""
 
 
 def run(options: OperatorOptions) -> int:

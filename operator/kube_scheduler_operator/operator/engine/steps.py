@@ -74,7 +74,6 @@ from ..controlplane.revision.credentials import gather_credentials
 from ..controlplane.revision.history import configurations_in_use, refusal_of
 from ..controlplane.revision.revise import revise as decide_revision
 from ..controlplane.rollout.guards import plan_guards
-from ..controlplane.rollout.node_statuses import write_node_status
 from ..controlplane.rollout.observe import observe as observe_pods
 from ..controlplane.rollout.prune import prune
 from ..controlplane.rollout.removal import remove as remove_from_nodes
@@ -85,6 +84,7 @@ from ..controlplane.status import (
     not_observed,
     observed_generations,
     status_of,
+    write_node_statuses,
     write_status,
 )
 from ..controlplane.target_config_maps import (
@@ -516,7 +516,7 @@ def remove(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Findin
     rolled = removal.step
     reported = (*removal_conditions(removal), *of_the_rest(snapshot, everywhere, failures))
     conditions = (*reported, *not_observed(snapshot, reported))
-    left = [write_node_status(node) for node in rolled.node_statuses]
+    left = write_node_statuses(snapshot, rolled.node_statuses)
     fields = {**observed_generations(snapshot), "nodeStatuses": left}
     status = new_status(snapshot, conditions, **fields)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)

@@ -52,9 +52,10 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     before: Mapping[str, Any] = inputs.obj.get("status") or {}
     reported = _reported(snapshot, inputs)
     accepted = _accepted(inputs, before)
-    available, wait = _available(snapshot, inputs, reported)
+    exporters = _exporters(snapshot, inputs)
+    available, wait = _available(snapshot, inputs, reported, exporters)
     trouble = snapshot.write_errors.get(LOAD_POLICIES.named(inputs.name), "")
-    degraded = _degraded(accepted, available, trouble, reported, _exporters(snapshot, inputs))
+    degraded = _degraded(accepted, available, trouble, reported, exporters)
     current = (accepted, available, degraded)
     generation = int(inputs.obj["metadata"].get("generation") or 0)
     in_force = dict(inputs.effective.spec) if accepted.status == "True" else None
@@ -117,7 +118,7 @@ def _accepted(inputs: StatusInput, before: Mapping[str, Any]) -> Condition:
 
 
 def _available(
-    snapshot: Snapshot, inputs: StatusInput, reported: ReportedState
+    snapshot: Snapshot, inputs: StatusInput, reported: ReportedState, exporters: str
 ) -> tuple[Condition, float | None]:
     """Return whether load is measured and annotated, and seconds until that may change."""
     if inputs.another or inputs.effective.request is None:
@@ -141,8 +142,8 @@ def _available(
         return _is_not("NoCycle", f"the annotator has not reported a cycle {when}"), None
     wait = allowed - age + 1.0
     if not reported.known and reported.nodes:
-        why = f": {reported.error}" if reported.error else ""
-        return _is_not("NoLoadKnown", f"no node's load is known{why}"), wait
+        why = "; ".join(filter(None, (exporters, reported.error)))
+        return _is_not("NoLoadKnown", f"no node's load is known{why and ': '}{why}"), wait
     message = f"load known for {reported.known} of {reported.nodes} nodes"
     return Condition(names.AVAILABLE, "True", AS_EXPECTED, message), wait
 
@@ -163,7 +164,19 @@ def _exporters(snapshot: Snapshot, inputs: StatusInput) -> str:
     ready = int(status.get("numberReady") or 0)
     if ready >= wanted:
         return ""
+    if not ready and not status.get("currentNumberScheduled"):
+        return _without_pods(snapshot, f"{names.NODE_METRICS}-{inputs.name}", wanted)
     return f"node-metrics is Ready on {ready} of {wanted} nodes"
+
+
+def _without_pods(snapshot: Snapshot, daemon_set: str, wanted: int) -> str:
+    """Name the usual reason; the events of the DaemonSet, which have it, are not read."""
+    namespace = snapshot.platform.target_namespace
+    return (
+        f"no Pod of node-metrics exists on any of {wanted} nodes: kubectl -n {namespace} describe "
+        f"daemonset {daemon_set} shows why; if Pod Security refuses it, as on managed control "
+        "planes, set spec.source.type to MetricsServer or KubeletSummary"
+    )
 
 
 def _degraded(

@@ -254,6 +254,20 @@ def test_a_kind_that_serves_another_version_fails() -> None:
     assert (found.state, "does not serve v1" in found.cause) == (CheckState.FAILED, True)
 
 
+def test_on_openshift_its_own_definitions_are_never_to_be_replaced() -> None:
+    own = f"loadpolicies.{names.PREFIX}"
+    older, ours = crd(a={}), {**FULL, "metadata": {**FULL["metadata"], "name": own}}
+    foreign = {**FULL, "metadata": {**FULL["metadata"], "name": names.KUBESCHEDULERS}}
+    installed = {own: older, names.KUBESCHEDULERS: older}
+    found = one("crds", BEFORE, platform=OPENSHIFT, crds=installed, own_crds=[ours, foreign])
+    assert own in found.cause
+    assert found.hint.endswith("-k deploy/openshift/crds")
+    missing = one(
+        "crds", AFTER, platform=OPENSHIFT, crds={names.KUBESCHEDULERS: older}, own_crds=[ours]
+    )
+    assert missing.hint == "kubectl apply --server-side -k deploy/openshift/crds"
+
+
 def test_a_newer_kind_with_more_fields_is_all_right() -> None:
     newer = crd(a={}, b={"items": {"properties": {"c": {}, "d": {}}}}, e={})
     found = one("crds", AFTER, crds={newer["metadata"]["name"]: newer}, own_crds=[FULL])

@@ -128,6 +128,17 @@ def test_the_status_reports_what_was_observed() -> None:
     assert types == sorted(types)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_on_openshift_the_uid_of_a_node_is_written_where_it_is_stored(stored: bool) -> None:
+    """The definition of 4.20 does not have nodeUID: the write would be reported as not lasting."""
+    uid = {"nodeUID": "node-a"}
+    entry = {"nodeName": "a", "currentRevision": 0, **(uid if stored else {})}
+    before = kubescheduler({"nodeStatuses": [entry]})
+    plan = reconcile(start(platform=OPENSHIFT, kubescheduler=before))
+    (written,) = status_of_kubescheduler(plan)["nodeStatuses"]
+    assert ("nodeUID" in written) is stored
+
+
 def test_every_reconcile_writes_every_condition() -> None:
     types = {c["type"] for c in status_of_kubescheduler(reconcile(start()))["conditions"]}
     broken = start(scheduler=scheduler(profile="Nope"))

@@ -343,6 +343,25 @@ def test_source_without_any_answer_degrades_the_cluster(world: World) -> None:
     assert "metrics.k8s.io: 404" in world.degraded()
 
 
+def test_where_no_exporter_is_created_the_message_names_the_usual_reason(world: World) -> None:
+    """Pod Security refuses Pods with access to their node; only events report it."""
+    world.installed()
+    counts = {"desiredNumberScheduled": 3, "currentNumberScheduled": 0, "numberReady": 0}
+    world.change(DAEMON_SETS, "node-metrics-default", status=counts)
+    world.cycle(known=0, error="10.0.0.1:19101: connection refused")
+    world.run()
+    for condition in ("Available", "Degraded"):
+        message = world.condition(condition)[2]
+        assert "no Pod of node-metrics exists on any of 3 nodes" in message
+        assert "daemonset node-metrics-default" in message
+        assert "MetricsServer" in message
+    world.change(
+        DAEMON_SETS, "node-metrics-default", status={**counts, "currentNumberScheduled": 3}
+    )
+    world.run()
+    assert "node-metrics is Ready on 0 of 3 nodes" in world.condition("Degraded")[2]
+
+
 def test_exporters_that_are_not_ready_are_counted(world: World) -> None:
     world.installed()
 

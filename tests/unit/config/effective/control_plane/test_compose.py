@@ -289,7 +289,7 @@ FORKED: dict[str, Any] = {
         "feature-gates": "OpenShiftGate=true",
     }
 }
-"""What OpenShift's own end-to-end test sets: flags of its fork of kube-scheduler."""
+"""Flags of OpenShift's fork of kube-scheduler, with the node's own API server."""
 
 
 def test_on_openshift_flags_of_the_fork_are_left_to_its_image() -> None:
@@ -303,6 +303,18 @@ def test_on_openshift_flags_of_the_fork_are_left_to_its_image() -> None:
         if finding.condition == names.CONFIGURATION_WARNINGS and finding.reason == "UnknownArgument"
     }
     assert warned == {f"{OVERRIDES}.arguments.unsupported-kube-api-over-localhost"}
+
+
+def test_on_openshift_another_api_server_is_refused_before_an_image_checks_the_flags() -> None:
+    """The input of OpenShift's specification about the preferred host."""
+    preferred_host = {
+        "master": ["https://api-int.example.com:1234"],
+        "unsupported-kube-api-over-localhost": ["true"],
+    }
+    composition = overridden({"arguments": preferred_host}, platform=OPENSHIFT)
+    assert blocking(composition) == [
+        (names.OVERRIDES_DEGRADED, "UnsafeArgument", f"{OVERRIDES}.arguments.master")
+    ]
 
 
 def test_elsewhere_a_flag_of_the_fork_is_refused() -> None:
