@@ -111,8 +111,24 @@ def test_a_guard_reports_an_upgrade_and_what_it_wrote(tmp_path: Path) -> None:
     (tmp_path / "tmp" / name).rmdir()
     ended = look(watched, time.time())
     assert (ended.work, ended.image) == ("", NEW)
-    assert len({begun.edit, moved.edit, ended.edit}) == 3, "each is reported"
+    assert begun.edit == moved.edit, "another report would delay the next one"
+    assert len({begun.edit, ended.edit}) == 2, "both are reported"
     assert DiskReport.parse(ended.serialise()) == ended
+
+
+def test_a_guard_reports_a_manifest_that_is_missing_while_kubeadm_works(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.install(1)
+    watched = WatchedFiles(None, world.resources, world.path)
+    working(tmp_path)
+    begun = look(watched, time.time())
+    data = world.path.read_bytes()
+    world.path.unlink()
+    missing = look(watched, time.time())
+    assert missing.edit != begun.edit
+    assert (missing.edits, missing.image, missing.labelled) == ((str(world.path),), "", 0)
+    world.path.write_bytes(data)
+    assert look(watched, time.time()).edit == begun.edit
 
 
 def test_a_report_of_an_earlier_guard_is_read() -> None:

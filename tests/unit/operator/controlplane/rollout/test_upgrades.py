@@ -75,7 +75,7 @@ def test_nothing_is_replaced_while_kubeadm_works_on_a_node() -> None:
     found = hold(replace(OURS, work="kubeadm-upgraded-manifests1"), 1, OLD, image=OLD)
     assert found is not None
     assert found.work
-    assert "remove /etc/kubernetes/tmp/kubeadm-upgraded-manifests1" in found.why
+    assert "/etc/kubernetes/tmp/kubeadm-upgraded-manifests1 or has left it" in found.why
 
 
 def test_what_kubeadm_wrote_stays_while_the_desired_revision_has_another_version() -> None:
@@ -94,6 +94,15 @@ def test_a_node_waits_for_its_api_server() -> None:
     assert hold(replace(OURS, api_server=""), 1, NEW) is None, "it is unknown"
     assert hold(replace(OURS, api_server=NEW_SERVER), 1, OLD) is None, "an edit without an upgrade"
     assert hold(OURS, 0, NEW) is None, "no scheduler of the operator runs there yet"
+
+
+def test_a_node_that_no_program_has_read_keeps_its_version() -> None:
+    found = hold(upgrades.UNREAD, 1, NEW)
+    assert found is not None
+    assert found.unread
+    assert not found.keeps_files
+    assert hold(upgrades.UNREAD, 1, OLD) is None, "another version is not tried"
+    assert hold(upgrades.UNREAD, 0, NEW) is None, "no scheduler of the operator runs there yet"
 
 
 @pytest.mark.parametrize(
