@@ -85,8 +85,7 @@ class Swap:
             self._clear_own_journal(journal)
             return self._result(InstallerOutcome.OVERTAKEN, overtaken)
         if current is not None and not layout.is_ours(current):
-            layout.adopt(current)
-            self._from_kubeadm = self._is_other_version()
+            self._from_kubeadm = layout.adopt(current) and self._is_other_version()
         superseded = self.stage()
         if superseded is not None:
             return superseded

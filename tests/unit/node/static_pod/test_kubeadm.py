@@ -15,21 +15,10 @@ from kube_scheduler_operator.node.static_pod.activate import ManifestAppearedErr
 from kube_scheduler_operator.node.static_pod.disk_state import WatchedFiles, look
 
 from .fake_node import NEVER_READY, revision_manifest
+from .kubeadm_files import NEW, SERVER, server, stock
 from .world import World
 
-TEMPLATES = Path(__file__).parents[4] / "hack/cluster/templates"
-MANIFEST = (TEMPLATES / "kube-scheduler.yaml").read_text()
-OLD, NEW = (f"registry.k8s.io/kube-scheduler:v1.{minor}" for minor in ("35.4", "36.3"))
-SERVER = "registry.k8s.io/kube-apiserver:v1.36.3"
-
-
-def stock(image: str = NEW) -> bytes:
-    return MANIFEST.replace("${image}", image).encode()
-
-
-def server(image: str = SERVER) -> bytes:
-    text = MANIFEST.replace("${image}", image)
-    return text.replace("name: kube-scheduler", "name: kube-apiserver").encode()
+OLD = "registry.k8s.io/kube-scheduler:v1.35.4"
 
 
 def working(folder: Path, age: float = 0.0) -> Path:

@@ -708,7 +708,7 @@ def test_a_rollback_to_the_scheduler_before_the_operator_is_reported() -> None:
     assert (
         result.node_statuses[0]
         .failed_errors[0]
-        .endswith("not ready; the scheduler from before the operator runs again")
+        .endswith("not ready; the scheduler that it replaced runs again")
     )
 
 
