@@ -17,8 +17,10 @@ from ...base.findings import Finding
 from ...base.json_text import exceeds_depth
 from ...base.limits import DEPTH
 from ...base.names import OVERRIDES
+from ...base.objects import mapping
 from ...config.effective.attachment import PROFILE, Refusal, rejection_findings
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
+from ...config.effective.control_plane.overrides import ARGUMENTS
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
@@ -319,7 +321,7 @@ def _conditions(
     findings = (*prepared.findings, *revised.filled.findings)
     return (
         *from_findings(findings),
-        *adoption_conditions(snapshot.platform, prepared.adopted, findings),
+        *_adoption_conditions(snapshot, prepared, findings),
         *(
             failure_conditions(failures, (names.REVISION_DEGRADED,))
             or (revision_condition(revised.revisions),)
@@ -337,6 +339,19 @@ def _conditions(
             else ()
         ),
         *failure_conditions(failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)),
+    )
+
+
+def _adoption_conditions(
+    snapshot: Snapshot, prepared: PreparedRevision, findings: Sequence[Finding]
+) -> tuple[Condition, ...]:
+    decided, adopted = prepared.decided, prepared.adopted
+    if decided is None:
+        return adoption_conditions(snapshot.platform, adopted, findings)
+    composition = decided.control_plane.composition
+    flags = mapping(composition.observed_config.get(ARGUMENTS))
+    return adoption_conditions(
+        snapshot.platform, adopted, findings, flags, composition.config or {}
     )
 
 
