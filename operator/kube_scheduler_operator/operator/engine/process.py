@@ -59,6 +59,7 @@ from .executor import Executor
 from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .intake import Intake
+from .late_leases import read_late_leases
 from .placement_run import PlacementRunner, in_cluster
 from .polling import Poller
 from .reconcile import reconcile
@@ -325,6 +326,9 @@ class Operator:
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
         polling = asyncio.create_task(self._poller.run(api), name="polling")
         following = asyncio.create_task(self._follow_version(api, stop), name="version")
+        reading = asyncio.create_task(
+            read_late_leases(api, self._intake.late_leases, self._event), name="late Leases"
+        )
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait(
@@ -339,6 +343,7 @@ class Operator:
             stopped.cancel()
             polling.cancel()
             following.cancel()
+            reading.cancel()
             await placements.close()
         await reconciling
         if watching.done():

@@ -146,9 +146,31 @@ def test_the_skew_is_that_of_the_version_skew_policy(
 
 
 def test_the_api_server_of_the_node_counts() -> None:
-    pods = {name: operand_pods.read(operand_pod(name, image=OLD)) for name in ("a", "b")}
+    pods = {name: operand_pods.read(operand_pod(name, 1, image=OLD)) for name in ("a", "b")}
     found = versions(snapshot(), pods, {"a": OURS})
     assert [str(one.api_server) for one in found] == ["v1.35.4", "v1.36.3"]
+
+
+@pytest.mark.parametrize(
+    ("disk", "newer", "api_server"),
+    [
+        (OURS, "", None),  # a report from before kubeadm wrote the scheduler's manifest
+        (STOCK, "", "v1.36.3"),
+        (None, "", "v1.35.4"),
+        (None, "v1.36.3", None),  # API servers have several versions
+    ],
+    ids=["an older report", "the present one", "none", "none during an upgrade"],
+)
+def test_a_scheduler_is_not_compared_with_an_api_server_of_before(
+    disk: NodeDisk | None, newer: str, api_server: str | None
+) -> None:
+    pods = {"a": operand_pods.read(operand_pod("a", 0, image=NEW))}
+    seen = replace(snapshot(), server_version="v1.35.4", newer_version=newer)
+    (found,) = versions(seen, pods, {"a": disk} if disk is not None else {})
+    assert (str(found.api_server) if found.api_server else None) == api_server
+    condition = skew_condition((found,))
+    assert (condition.status == "True") == (api_server == "v1.35.4")
+    assert ("is not known on a" in condition.message) == (api_server is None)
 
 
 def test_versions_of_an_upgrade_are_listed_by_node() -> None:
