@@ -314,7 +314,7 @@ def union(
 
 
 def _dated(aggregate: Aggregate, condition: Condition) -> Condition:
-    """A condition for a good result: one that is bad says so, and why it does not count yet."""
+    """A condition for a good result; a bad one with its status, and when it counts."""
     if condition.status == aggregate.good:
         return condition
     inertia = aggregate.inertia.of(condition.type)
