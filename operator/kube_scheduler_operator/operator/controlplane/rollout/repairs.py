@@ -44,13 +44,13 @@ def is_repaired(step: RolloutStep, status: NodeStatus, desired: int) -> bool:
     """Whether a node that has drifted gets its current revision before the desired one.
 
     A node that may have the desired revision gets it instead, unless nothing runs there: staging it
-    on all nodes takes time. If its current revision cannot be installed either, it waits for that.
+    on all nodes takes time. A node on which an attempt failed gets the desired one as well.
     """
     if status.current >= desired or status.node in step.holds:
         return True
     disk = step.observation.disks.get(status.node)
     installer = step.installer(status, status.current)
-    fails = status.attempts(status.current) or (installer is not None and installer.waiting)
+    fails = status.failed_revision or (installer is not None and installer.waiting)
     has_it = disk is not None and disk.revision == status.current
     return step.is_down(status.node) and has_it and not fails
 
