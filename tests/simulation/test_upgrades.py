@@ -11,35 +11,14 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import NODES, PODS
 
-from .kubeadm import Kubeadm
+from .kubeadm import NEW, OLD, UPGRADE, Kubeadm, adopted, image, upgrade
 from .machine import Machine
 from .scheduler import REFUSAL, SENTENCE, STOCK, Behavior
 from .world import World
 
 pytestmark = pytest.mark.presubmit_first
 
-OLD, NEW = "v1.35.4", "v1.36.3"
 IMAGE = f"registry.k8s.io/kube-scheduler:{NEW}"
-UPGRADE = 400.0
-
-
-def adopted(nodes: int = 1, seed: int = 1) -> World:
-    world = World(nodes=nodes, seed=seed)
-    world.settle(120)
-    world.run_until(world.is_guarded, 120)
-    return world
-
-
-def upgrade(world: World, machine: Machine, version: str = NEW, seed: int = 0) -> Kubeadm:
-    """Run kubeadm to its end."""
-    run = Kubeadm(world, machine, version, seed=seed)
-    world.run_until(lambda: run.done, UPGRADE, "kubeadm ends")
-    assert run.error == ""
-    return run
-
-
-def image(machine: Machine) -> str:
-    return machine.manifest.image if machine.manifest is not None else ""
 
 
 def message(world: World, type_: str) -> str:
@@ -82,7 +61,7 @@ def test_nodes_follow_as_kubeadm_upgrades_them() -> None:
 def test_an_edit_waits_while_kubeadm_works_on_a_node() -> None:
     world = adopted(3)
     run = Kubeadm(world, world.machines["node-b"], NEW, seed=3)
-    world.run_until(lambda: "is running" in message(world, names.KUBEADM_UPGRADE), 40)
+    world.run_until(lambda: "`kubeadm upgrade` uses" in message(world, names.KUBEADM_UPGRADE), 40)
     world.tune(50)
     world.run_until(lambda: run.done, UPGRADE)
     assert run.error == ""

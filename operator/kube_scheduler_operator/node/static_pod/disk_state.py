@@ -32,8 +32,9 @@ class WatchedFiles:
 def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
     """Return the state of the disk now, in seconds since 1970.
 
-    While an installer replaces the scheduler, nothing counts as edited. A running `kubeadm upgrade`
-    is part of the fingerprint, so that its beginning and its end are reported.
+    While an installer replaces the scheduler, nothing counts as edited. While `kubeadm upgrade` may
+    be running, only its beginning, a missing manifest and its end change the fingerprint: each
+    further report would delay the next one.
     """
     kubeconfig_hash = fingerprint(watched.kubeconfig) if watched.kubeconfig else ""
     resource_dir, path = watched.resource_dir, watched.manifest_path
@@ -48,7 +49,7 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
     if revision and not (resource_dir / _JOURNAL).exists():
         changed = _changed(path, data, directory, hashes)
     written = kubeadm.read(path, OPERAND, now)
-    state: object = [changed, written.work] if written.work else changed
+    state: object = [written.work, data is None] if written.work else changed
     stock = placed is not None and not placed.mounts_revision
     return DiskReport(
         revision=revision,

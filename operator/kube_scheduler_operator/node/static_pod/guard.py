@@ -76,7 +76,25 @@ def main(options: GuardOptions) -> int:
         log.info("%s", error)
         return EXIT_RETRY
     _report(options, report)
+    log.info(
+        "Ending with exit code %d, so that the operator reads this report: %s",
+        EXIT_CHANGED,
+        describe(report, options),
+    )
     return EXIT_CHANGED
+
+
+def describe(report: DiskReport, options: GuardOptions) -> str:
+    """What a report has, in sentences, for a person who reads the log of a guard that restarts."""
+    since = f"since revision {report.revision} was installed"
+    found = [f"{path} changed {since}" for path in report.edits]
+    if report.kubeconfig not in ("", options.known):
+        found.append(f"{options.kubeconfig} changed since the scheduler started")
+    if report.work:
+        found.append(f"`kubeadm upgrade` uses {report.work} or has left it")
+    if report.image:
+        found.append(f"kubeadm wrote a manifest with {report.image}")
+    return "; ".join(found) or f"nothing is changed {since}"
 
 
 def _look(watched: WatchedFiles) -> DiskReport:
@@ -94,6 +112,7 @@ def _report(options: GuardOptions, report: DiskReport) -> None:
 def wait_for_change(options: GuardOptions) -> DiskReport:
     """Wait for a state that the operator does not know; an empty kubeconfig is not a change.
 
+    Nor is a new one while kubeadm, which renews it, writes the manifest: then nothing is restarted.
     The state at the start was probably reported before, so the operator gets time to mark it as
     known: every exit doubles the time after which the kubelet starts this program again.
 
@@ -109,7 +128,7 @@ def wait_for_change(options: GuardOptions) -> DiskReport:
         data = files.read(options.known_edit) if options.known_edit is not None else None
         known_edit = (data or b"").decode(errors="replace").strip()
         known = known or report.kubeconfig
-        renewed = bool(report.kubeconfig) and report.kubeconfig != known
+        renewed = report.kubeconfig not in ("", known) and not (report.work or report.image)
         looks, first = looks + 1, first if looks else report.edit
         is_old = report.edit == first and looks <= KNOWN_SOON
         edited = report.edit != known_edit and not is_old

@@ -6,6 +6,8 @@
     R/kube-scheduler-pod-N/hashes.json                     the hash of each of these files
     R/kube-scheduler-pod-N/outcome.json                    result of its installation
     R/kube-scheduler-stock/kube-scheduler.yaml             the manifest that predates the operator
+    R/kube-scheduler-stock/kube-scheduler-HASH.yaml        one that kubeadm wrote and was followed
+    R/kube-scheduler-stock/refused-HASH.yaml               another one that was replaced
     R/kube-scheduler-stock/edited-HASH.yaml                a revision's manifest that was edited
     R/kube-scheduler-last-known-good                       link to the last healthy manifest
     R/kube-scheduler-swap.json                             the journal of a swap in progress
@@ -34,6 +36,7 @@ from ...base import files
 from ...base.files import Disk, File
 from ...base.names import OPERAND
 from ..protocol.result import STOCK, Result
+from ..protocol.upgrade_request import is_upgrade
 from . import disk_state, kubeadm, manifest, revision_directory
 from .kubeadm import KubeadmFiles
 from .manifest import Manifest
@@ -237,27 +240,29 @@ class Layout:
     def kubeadm(self) -> KubeadmFiles:
         return kubeadm.read(self.manifest_path, OPERAND, time.time())
 
-    def adopt(self, other: Manifest) -> None:
+    def adopt(self, other: Manifest) -> bool:
         """Save a manifest that the operator did not write, byte for byte.
 
         The first one is the stock manifest, and the last known good one until a revision is
-        healthy. Later ones (from kubeadm upgrade) are saved beside it under their hash. A manifest
-        of a revision that a person edited is saved as well, but never restored by a removal.
+        healthy. Later ones that are followed (from kubeadm upgrade) are saved beside it under their
+        hash. Others, which are only replaced, are saved under another prefix and never restored.
+
+        Returns:
+            Whether a removal may restore it.
         """
-        stock = files.read(self.stock, follow=False)
-        newest = self.adopted()
-        if stock == other.data and newest is not None and newest.data == other.data:
+        stock, newest = files.read(self.stock, follow=False), self.adopted()
+        is_newest = newest is not None and newest.data == other.data
+        if stock == other.data and is_newest:
             files.sync_file(self._disk, self.stock)
             self._adopt_as_last_known_good()
-            return
+            return True
+        kept = not other.mounts_revision and self._is_followed(other, newest)
         path = self.stock
-        if other.mounts_revision:
-            path = path.with_name(f"edited-{sha256(other.data).hexdigest()[:12]}.yaml")
-        elif stock not in (None, other.data) or not manifest.is_plausible(other.data):
-            path = path.with_name(f"kube-scheduler-{sha256(other.data).hexdigest()[:12]}.yaml")
+        if not kept or stock not in (None, other.data):
+            kind = "kube-scheduler" if kept else "edited" if other.mounts_revision else "refused"
+            path = path.with_name(f"{kind}-{sha256(other.data).hexdigest()[:12]}.yaml")
         # After a downgrade an older one is the newest again.
-        is_newest = newest is not None and newest.data == other.data
-        if files.read(path, follow=False) != other.data or not (other.mounts_revision or is_newest):
+        if files.read(path, follow=False) != other.data or (kept and not is_newest):
             self._disk.mkdir(path.parent)
             self._disk.sync(path.parent.parent)
             files.replace_file(self._disk, path, File(other.data), self._scratch)
@@ -265,6 +270,20 @@ class Layout:
             files.sync_file(self._disk, path)
         if path == self.stock:
             self._adopt_as_last_known_good()
+        return kept
+
+    def _is_followed(self, placed: Manifest, newest: Manifest | None) -> bool:
+        """Return whether a manifest in place may succeed the newest adopted one.
+
+        In kubeadm's form, it has the same image, or one that requests an upgrade.
+        """
+        if not manifest.is_plausible(placed.data):
+            return False
+        before = kubeadm.image_in(newest.data, OPERAND) if newest is not None else ""
+        found = self.kubeadm()
+        return (
+            not before or found.image == before or is_upgrade(found.image, before, found.api_server)
+        )
 
     def adopted(self) -> Manifest | None:
         """Return the newest adopted manifest that is plausible; None without one."""

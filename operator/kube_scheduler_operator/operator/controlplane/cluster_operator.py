@@ -312,12 +312,23 @@ def union(
     requeue_after = min(waits, default=None)
 
     if not bad:
-        message = _message(matching, "" if prefix_healthy else aggregate.good) or "All is well"
+        shown = matching if prefix_healthy else [_dated(aggregate, c) for c in matching]
+        message = _message(shown, "" if prefix_healthy else aggregate.good) or "All is well"
         return Union(Condition(aggregate.type, aggregate.good, AS_EXPECTED, message), requeue_after)
     opposite: Status = "False" if aggregate.good == "True" else "True"
     status: Status = opposite if any(c.status == opposite for c in bad) else "Unknown"
     reason = "::".join(sorted(_reason(c, aggregate.type) for c in bad))
     return Union(Condition(aggregate.type, status, reason, _message(bad)), requeue_after)
+
+
+def _dated(aggregate: Aggregate, condition: Condition) -> Condition:
+    """A condition for a good result; a bad one with its status, and when it counts."""
+    if condition.status == aggregate.good:
+        return condition
+    inertia = aggregate.inertia.of(condition.type)
+    what = f"{condition.type} is {condition.status}, which counts after {inertia:g} s"
+    lines = [f"{what}: {line}" for line in condition.message.splitlines()] or [what]
+    return replace(condition, status=aggregate.good, message="\n".join(lines))
 
 
 def _wait(condition: Condition, inertia: float, now: datetime) -> float:

@@ -443,8 +443,7 @@ def _kubeadm_upgrade(step: RolloutStep) -> Condition:
     """Informational: what waits for kubeadm, and what kubeadm waits for."""
     problems = []
     for node, hold in sorted(step.holds.items()):
-        reason = "Running" if hold.work else "Requested" if hold.requested else "NodesNotUpgraded"
-        problems.append((reason, f'node "{node}": {hold.why}'))
+        problems.append((hold.reason, f'node "{node}": {hold.why}'))
     problems += [
         ("Requested", f'node "{node}": kubeadm wrote {request.image}; a revision with it follows')
         for node, request in sorted(step.requests.items())

@@ -62,6 +62,7 @@ from .executor import Executor
 from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .intake import Intake
+from .late_leases import read_late_leases
 from .own_deployment import read_own_deployment
 from .placement_run import PlacementRunner, in_cluster
 from .polling import BINDINGS, PENDING, Poller
@@ -367,6 +368,8 @@ class Operator:
         following = asyncio.create_task(
             keep("version", partial(self._follow_version, api, stop)), name="version"
         )
+        late = partial(read_late_leases, api, self._intake.late_leases, self._event)
+        reading = asyncio.create_task(keep("late Leases", late), name="late Leases")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait(
@@ -379,7 +382,7 @@ class Operator:
         finally:
             self._queue.close()
             self._throttle.release()
-            background = (stopped, polling, following)
+            background = (stopped, polling, following, reading)
             for task in background:
                 task.cancel()
             await placements.close()

@@ -26,6 +26,7 @@ from ...config.effective.attachment import (
     scheduler_of,
 )
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
+from ...config.effective.control_plane.overrides import ARGUMENTS
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
@@ -337,7 +338,7 @@ def _conditions(
     findings = (*prepared.findings, *revised.filled.findings)
     return (
         *from_findings(findings, _unused(revised)),
-        *adoption_conditions(snapshot.platform, prepared.adopted, findings),
+        *_adoption_conditions(snapshot, prepared, findings),
         *(
             failure_conditions(failures, (names.REVISION_DEGRADED,))
             or (revision_condition(revised.revisions),)
@@ -355,6 +356,19 @@ def _conditions(
             else ()
         ),
         *failure_conditions(failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)),
+    )
+
+
+def _adoption_conditions(
+    snapshot: Snapshot, prepared: PreparedRevision, findings: Sequence[Finding]
+) -> tuple[Condition, ...]:
+    decided, adopted = prepared.decided, prepared.adopted
+    if decided is None:
+        return adoption_conditions(snapshot.platform, adopted, findings)
+    composition = decided.control_plane.composition
+    flags = mapping(composition.observed_config.get(ARGUMENTS))
+    return adoption_conditions(
+        snapshot.platform, adopted, findings, flags, composition.config or {}
     )
 
 

@@ -323,6 +323,39 @@ def test_a_hand_edit_that_is_known_to_stay_is_not_reported_again(
     assert len(reported(log.read_text()).edits) == 2
 
 
+def test_a_guard_that_ends_logs_what_it_found(
+    monkeypatch: pytest.MonkeyPatch,
+    world: World,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    edit_manifest(world)
+    play(monkeypatch, [nothing] * (guard.KNOWN_SOON + 3))
+    with caplog.at_level("INFO"):
+        guard.main(watched(world, termination_log=tmp_path / "log"))
+    assert f"{world.path} changed since revision 2 was installed" in caplog.text
+    report = DiskReport(revision=2, kubeconfig="new", work="directory", image="image")
+    options = GuardOptions(kubeconfig=Path("/conf"), known="old")
+    assert guard.describe(report, options).split("; ") == [
+        "/conf changed since the scheduler started",
+        "`kubeadm upgrade` uses directory or has left it",
+        "kubeadm wrote a manifest with image",
+    ]
+    assert guard.describe(DiskReport(revision=2), options).startswith("nothing is changed")
+
+
+@pytest.mark.parametrize(("work", "image"), [("directory", ""), ("", "image")])
+def test_a_kubeconfig_that_kubeadm_renews_with_the_manifest_is_not_reported_by_itself(
+    monkeypatch: pytest.MonkeyPatch, work: str, image: str
+) -> None:
+    report = DiskReport(kubeconfig="new", work=work, image=image)
+    monkeypatch.setattr(guard, "_look", lambda _: report)
+    play(monkeypatch, [nothing] * 5)
+    with pytest.raises(StoppedError):
+        guard.wait_for_change(GuardOptions(known="old"))
+
+
 def test_an_edit_is_not_reported_while_no_api_server_answers(
     monkeypatch: pytest.MonkeyPatch, world: World, tmp_path: Path
 ) -> None:

@@ -215,6 +215,16 @@ def test_renewals_are_timed_by_the_operators_clock(harness: Harness, renewed: st
     assert harness.intake.lease_seen == harness.now
 
 
+def test_a_lease_that_the_watch_does_not_show_as_renewed_is_read(harness: Harness) -> None:
+    harness.lease("a_1", "ADDED")
+    late = []
+    for seconds in (14, 16, 19, 59, 61):
+        harness.now = BEGIN + timedelta(seconds=seconds)
+        late.append([ref.name for ref in harness.intake.late_leases()])
+    name = KUBEADM.operand_lease_name
+    assert late == [[], [name], [name], [name], []]
+
+
 def test_other_leases_do_not_count(harness: Harness) -> None:
     metadata = {"name": "kube-controller-manager", "namespace": "kube-system"}
     harness.event(LEASES, "ADDED", {"metadata": metadata, "spec": {"holderIdentity": "x"}})

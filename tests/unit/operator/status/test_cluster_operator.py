@@ -91,11 +91,14 @@ def test_types_precede_healthy_messages_only_on_openshift(platform: Any, message
     ] == message
 
 
+YOUNG = "StaticPodsDegraded is True, which counts after 30 s: no pod"
+
+
 @pytest.mark.parametrize(
     ("platform", "bad", "message"),
     [
         (KUBEADM, False, "3 of 3 nodes at revision 7"),
-        (KUBEADM, True, "all Ready\nStaticPodsDegraded: no pod"),
+        (KUBEADM, True, f"all Ready\n{YOUNG}"),
         (OPENSHIFT, False, "NodeControllerDegraded: all Ready"),
     ],
     ids=["elsewhere", "an error within its inertia", "OpenShift"],
@@ -121,7 +124,7 @@ def test_types_precede_the_messages_of_unhealthy_conditions() -> None:
     bad = {"type": "StaticPodsDegraded", "status": "True", "reason": "Error", "message": "no pod"}
     good = {"type": "NodeControllerDegraded", "status": "False", "message": "all Ready"}
     for since, status, message in (
-        (fresh, "False", "StaticPodsDegraded: no pod\nall Ready"),
+        (fresh, "False", f"{YOUNG}\nall Ready"),
         (AGES_AGO, "True", "StaticPodsDegraded: no pod"),
     ):
         obj = plan(conditions=[{**bad, "lastTransitionTime": since}, good]).object

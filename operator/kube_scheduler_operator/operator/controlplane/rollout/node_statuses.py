@@ -117,6 +117,10 @@ def readiness(node: Object) -> tuple[bool, str]:
     return False, f"{what} since {since} because {reason_of(ready)} ({message_of(ready)})"
 
 
+def is_cordoned(node: Object) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable"))
+
+
 def not_ready_since(node: Object) -> datetime | None:
     """Since when the node is not Ready; None if it is Ready or the time is unknown."""
     return None if is_ready(node) else timestamp(condition(node, "Ready").get("lastTransitionTime"))
