@@ -211,9 +211,12 @@ def _outvoted(
             IMAGES_ALONE,
             profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
             f"only {_IMAGES} scores, and it distinguishes nodes only by images of more than 23 "
-            "MiB, weighted by the share of nodes that have them, up to 1000 MiB per container; "
-            "among all other nodes the choice is random, or with 1.35 mostly by their order",
-            "enable a second plugin at score, unless all images are of that size",
+            "MiB, weighted by the share of nodes that have them, up to 1000 MiB per container, and "
+            "by names as nodes report them (with containerd docker.io/library/nginx:1.29, not "
+            "nginx:1.29); among all other nodes the choice is random, or with 1.35 mostly by their "
+            "order",
+            "enable a second plugin at score, unless all images are of that size and all Pods "
+            "write their whole names",
         )
     vote = outvoted(scorers)
     if vote is None:

@@ -171,6 +171,7 @@ def test_image_locality_as_the_only_score_is_reported() -> None:
     only = {"disabled": on("*"), "enabled": on("ImageLocality")}
     (warning,) = warnings_of(plugins(score=only))
     assert warning.reason == plug.IMAGES_ALONE
+    assert "docker.io/library/nginx:1.29, not nginx:1.29" in warning.message
     assert format_path(warning.path) == "profiles[0].plugins.score.enabled[0]"
     also = {**only, "enabled": on("ImageLocality", "NodeResourcesFit")}
     assert warnings_of(plugins(score=also)) == []
