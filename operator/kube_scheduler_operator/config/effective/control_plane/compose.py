@@ -173,7 +173,8 @@ def _surprising(
             if profile["schedulerName"] in from_objects:
                 continue
         at = format_path((*ROOT, *path) if path is not None else ("config", *problem.path))
-        if path is None and sets_path(problem.path, config, named):
+        layers = overrides.config, named
+        if [sets_path(problem.path, config, layer) for layer in layers] == [False, True]:
             at = "spec.profile"
         yield Finding(
             names.CONFIGURATION_WARNINGS, problem.reason, at, problem.sentence, blocking=False

@@ -176,6 +176,14 @@ def test_overrides_take_precedence() -> None:
     }
 
 
+def test_a_warning_about_the_named_profile_is_at_its_field() -> None:
+    other = {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "NodePorts"}]}}}]}
+    composition = overridden(other, "HighNodeUtilization")
+    assert ("OutvotedStrategy", "spec.profile") in {
+        (f.reason, f.path) for f in composition.findings
+    }
+
+
 def test_null_removes_a_field_and_empty_parents() -> None:
     composition = overridden(
         {
