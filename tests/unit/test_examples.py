@@ -17,6 +17,7 @@ from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
     compose,
 )
+from kube_scheduler_operator.config.language.merging.presets import BIN_PACKING, profile_fragment
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.scheduling.load.policy import NODE_METRICS, LoadPolicy
 from kube_scheduler_operator.scheduling.load.policy_files import read_spec
@@ -65,8 +66,8 @@ def test_all_examples_together_are_one_configuration() -> None:
     composition = composed(*(one for path in EXAMPLES for one in documents(path)))
     assert composition.findings == ()
     assert [p["schedulerName"] for p in (composition.config or {})["profiles"]] == [
-        "default-scheduler", "image-locality-only", "my-scheduler", "my-scheduler2",
-        "my-scheduler3",
+        "default-scheduler", "bin-packing", "image-locality-only", "my-scheduler",
+        "my-scheduler2", "my-scheduler3",
     ]  # fmt: skip
 
 
@@ -114,6 +115,13 @@ def test_the_page_names_every_example_and_its_own_yaml_is_accepted() -> None:
     assert set(re.findall(r"\(examples/([\w.-]+)\)", page)) == {path.name for path in EXAMPLES}
     (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert composed(yaml.safe_load(shown)).findings == ()
+
+
+def test_the_example_that_packs_has_the_profile_of_the_base() -> None:
+    (profile,) = of_kind("packed-by-namespace.yaml", "SecondaryScheduler")["spec"]["profiles"]
+    (base,) = profile_fragment(BIN_PACKING)["profiles"]
+    assert {**profile, "schedulerName": base["schedulerName"]} == base
+    assert of_kind("bin-packing.yaml", "SchedulerProfile")["spec"] == {"base": BIN_PACKING}
 
 
 # --- load-aware scheduling ----------------------------------------------------------------------

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..base.quantities import amounts
+from ..config.language.plugins.effective_plugins import effective_plugins
 from ..scheduling.policies.pods import Demand
 from .configuration import profiles_of
 from .constraint import Constraint, containers
 from .constraints import FAMILIES, MOST_TRIED, constraints_of, quantity_text, tried, without
 from .decisions import NO_SCHEDULER, PodDecision
+from .image_names import IMAGE_LOCALITY, unrecognized_images
 from .kinds import HOSTNAME, NODES, PODS, Object
 from .probes import (
     ALL,
@@ -130,6 +132,8 @@ class _Inquiry:
         profiles = profiles_of(options.config)
         profile = {own["schedulerName"]: own for own in profiles}[answer.scheduler]
         self._families = families_of(profile, gates)
+        scoring = effective_plugins(profile, gates).points["score"]
+        self._scores_images = IMAGE_LOCALITY in (plugin.name for plugin in scoring)
         if options.extenders:
             self._families[EXTENDERS] = []
         probes = probe_profiles(profile, self._families, gates)
@@ -172,6 +176,9 @@ class _Inquiry:
             if not explanation.candidates:
                 await self._new_nodes()
             explanation.notes += run.notes
+        if explanation.candidates and self._scores_images:
+            nodes = self._world.all(NODES)
+            explanation.notes += unrecognized_images(self._pod["spec"], nodes)
 
     # --- questions ----------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ from ...language.command_line import BIND_ADDRESS, LOG_LEVEL, LOG_LEVELS, Flags,
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.feature_gates import Gates, parse_gates
 from ...language.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void_flags
-from ...language.merging.presets import PROFILES, default_config, profile_fragment
+from ...language.merging.presets import PRESETS, PROFILES, default_config, profile_fragment
+from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target
 from ...language.warnings.unsafe_flags import unsafe_flags
 from .feature_gates import SchedulerFeatureGates, choose, ineffective, own_path
@@ -150,6 +151,11 @@ def _fragments(
     if profile and profile not in PROFILES:
         hint = did_you_mean(str(profile), PROFILES)
         message = f'profile "{profile}" is not known; use {listing(PROFILES)}{hint}'
+        if profile in PRESETS:
+            message = (
+                f'profile "{profile}" is a base of SchedulerProfiles only; create the '
+                f'SchedulerProfile "{DEFAULT_SCHEDULER}" with spec.base: {profile}'
+            )
         findings.append(target_finding("UnknownProfile", "spec.profile", message, blocking=True))
         return None, findings
     return (profile_fragment(profile), default_config(inputs.platform)), findings
