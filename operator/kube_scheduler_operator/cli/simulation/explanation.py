@@ -17,7 +17,7 @@ from ...base.platform import Platform
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import PODS
-from ...simulate.decisions import PodDecision
+from ...simulate.decisions import NO_SCHEDULER, PodDecision
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, missing_pods, pods_of
 from ...simulate.pending import WaitingGroup, waiting_groups
@@ -122,18 +122,20 @@ async def _explain(
     if pod is None:
         return _without_pod(simulation.world, reference, missing, args)
     explanation = await simulation.ask(explain, pod=pod)
+    idle = simulation.idle.get(explanation.scheduler, "")
     agents = agents or RememberedDecisions()
     simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
     answers = agents.answers or simulated
     notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
     document = {
         **_document(explanation),
+        "idle": idle,
         "answers": documents(answers),
         "missing": [asdict(pods) for pods in missing],
         "notes": notes,
     }
     text = [line for pods in missing for line in _missing_lines(pods)]
-    text += [*_lines(explanation, args.nodes), *remembered_lines(answers, args.nodes)]
+    text += [*_lines(explanation, idle, args.nodes), *remembered_lines(answers, args.nodes)]
     print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in notes)]))
     return 0
 
@@ -188,6 +190,8 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "pod": explanation.pod,
         "schedulerName": explanation.scheduler,
         "served": explanation.served,
+        "problem": explanation.problem,
+        "leftOut": explanation.left_out,
         "node": explanation.node,
         "schedulingGates": explanation.gates,
         "nodes": explanation.nodes,
@@ -216,16 +220,22 @@ def _document(explanation: Explanation) -> dict[str, Any]:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _lines(explanation: Explanation, most: int) -> Iterator[str]:
-    """Yield the text output, with at most `most` nodes in a table (0: all)."""
+def _lines(explanation: Explanation, idle: str, most: int) -> Iterator[str]:
+    """Yield the text output, with at most `most` nodes in a table (0: all).
+
+    `idle` is why its scheduler schedules nothing now, or why that is not known.
+    """
     where = f"runs on node {explanation.node}" if explanation.node else "has no node"
     yield f"Pod {explanation.pod} {where}."
-    if not explanation.served:
+    if explanation.decision.reason == NO_SCHEDULER:
         served = ", ".join(explanation.profiles)
         yield (
             f"No scheduler serves its spec.schedulerName {_quoted(explanation.scheduler)}; the "
             f"configuration serves {served}. It waits until one does."
         )
+        return
+    if explanation.problem:
+        yield f"What its scheduler decides is not known: {explanation.problem}."
         return
     if explanation.gates:
         gates = ", ".join(map(_quoted, explanation.gates))
@@ -235,7 +245,7 @@ def _lines(explanation: Explanation, most: int) -> Iterator[str]:
     if explanation.node:
         yield from _running(explanation, most)
     elif explanation.candidates:
-        yield from _fitting(explanation)
+        yield from _fitting(explanation, idle)
     else:
         yield from _pending(explanation)
 
@@ -249,11 +259,20 @@ def _named(nodes: Sequence[str]) -> str:
     return f"{named}, …" if len(nodes) > _NAMED else named
 
 
-def _fitting(explanation: Explanation) -> Iterator[str]:
+def _unless(explanation: Explanation) -> str:
+    """Name what may decide otherwise, as the end of a sentence."""
+    left_out = explanation.left_out
+    verb = "is" if len(left_out) == 1 else "are"
+    return f"; {' and '.join(left_out)} {verb} left out, and may decide otherwise" * bool(left_out)
+
+
+def _fitting(explanation: Explanation, idle: str) -> Iterator[str]:
     fits = f"It fits on {len(explanation.candidates)} of {counted(explanation.nodes, 'node')}"
-    yield f"{fits}: {_named(explanation.candidates)}."
+    yield f"{fits}: {_named(explanation.candidates)}{_unless(explanation)}."
     decision = explanation.decision
-    if decision.node:
+    if decision.node and idle:
+        yield f"kube-scheduler would place it on {decision.node}, but {idle}."
+    elif decision.node:
         yield (
             f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "
             "the scheduler's queue or backs off after an earlier attempt."
@@ -306,9 +325,9 @@ def _running(explanation: Explanation, most: int) -> Iterator[str]:
         yield f"As a new pod it would not fit on {explanation.node} today."
     elif explanation.node in best:
         tie = f" ({counted(len(best), 'node')} tie, and chance decides)" if len(best) > 1 else ""
-        yield f"{explanation.node} still has the highest score{tie}."
+        yield f"{explanation.node} still has the highest score{tie}{_unless(explanation)}."
     elif best:
-        yield f"As a new pod it would go to {_named(best)} today."
+        yield f"As a new pod it would go to {_named(best)} today{_unless(explanation)}."
     if decision.totals:
         yield ""
         yield f"Scores of {counted(len(decision.totals), 'node')}, with the weights of the plugins:"
@@ -357,7 +376,12 @@ def show_waiting(args: argparse.Namespace) -> int:
 
 
 async def _show_waiting(simulation: Simulation, args: argparse.Namespace) -> int:
-    groups = await simulation.ask(waiting_groups, namespace=args.namespace, fixes=args.fixes)
+    groups = await simulation.ask(
+        waiting_groups,
+        namespace=args.namespace,
+        fixes=args.fixes,
+        idle=dict(simulation.idle),
+    )
     missing = missing_pods(simulation.world, args.namespace)
     document = {
         "groups": [_waiting_document(group) for group in groups],
