@@ -243,7 +243,7 @@ async def test_status_shows_warnings_after_what_is_wrong(
     cluster.put(SCHEDULER_PROFILES, obj)
     done = await cluster.run("status")
     printed = done.out.splitlines()
-    at = printed.index(f"Warnings   {lines + 1}; the settings are in use:")
+    at = printed.index(f"Warnings   {lines + 1}:")
     assert printed[at + 1] == "  KubeScheduler: field0: m"
     reported = [line for line in printed if ": m" in line or ": n" in line]
     assert len(reported) == shown

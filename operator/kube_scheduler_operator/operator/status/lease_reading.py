@@ -5,21 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 
 from ...base.objects import Object, mapping
-from ...base.times import timestamp
-from .scheduler_lease import lease_allowance
+from ...base.times import rfc3339, timestamp
+from .scheduler_lease import LEASE_GRACE, lease_allowance
 
 
 def lease_problem(lease: Object | None, place: str, who: str, now: datetime) -> str:
-    """Why no process leads; empty: one holds the Lease and renews it."""
+    """Why no process leads; empty: one holds the Lease and renews it, or has just released it."""
     spec = mapping(mapping(lease).get("spec"))
     holder = str(spec.get("holderIdentity") or "")
-    if lease is None or not holder:
-        return f"no {who} holds the Lease {place}"
-    renewed = renewed_at(lease)
+    renewed = renewed_at(lease) if lease is not None else None
     age = None if renewed is None else (now - renewed).total_seconds()
-    if age is not None and age <= lease_allowance(spec):
+    if age is not None and age <= (lease_allowance(spec) if holder else LEASE_GRACE):
         return ""
-    since = "" if age is None else f" for {age:.0f} s"
+    if not holder:
+        return f"no {who} holds the Lease {place}"
+    since = "" if renewed is None else f" since {rfc3339(renewed)}"
     return f"{holder} holds the Lease {place} but has not renewed it{since}"
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.language.versions import Version
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, LEASES, SECONDARY_SCHEDULERS
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.secondary.content import SecondaryContent, config_map
 from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 
@@ -47,14 +46,6 @@ class Schedulers:
 
     def put(self, **status: Any) -> None:
         self.cluster.put(SECONDARY_SCHEDULERS, {**self.obj, "status": {**self.status, **status}})
-
-    def lease(self, namespace: str, name: str, age: float) -> None:
-        """A Lease that a scheduler renewed `age` seconds ago."""
-        renewed = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
-        spec = {"holderIdentity": "a_1", "renewTime": renewed, "leaseDurationSeconds": 15}
-        metadata = {"name": name, "namespace": namespace}
-        self.cluster.api.served.add(LEASES)
-        self.cluster.put(LEASES, {"metadata": metadata, "spec": spec})
 
     def forged(self, namespace: str, **metadata: Any) -> dict[str, Any]:
         """A ConfigMap of a tenant: the tenant's image and command, the right labels and owner."""

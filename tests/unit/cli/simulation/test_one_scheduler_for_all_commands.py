@@ -37,7 +37,7 @@ class World:
         cluster.api.served |= {NODES}
         cluster.api.routes["/version"] = self._version
         for lease in (CONTROL_PLANE_LEASE, (SPACE, MINE)):
-            self.schedulers.lease(*lease, age=0)
+            cluster.lease(*lease)
         for name in ("n1", "n2"):
             status = {
                 "allocatable": {"cpu": "2", "memory": "8Gi", "pods": "20"},
@@ -188,7 +188,7 @@ async def test_schedulers_that_may_not_be_read_may_exist(world: World) -> None:
 async def test_a_pod_is_in_no_queue_without_a_leader(
     world: World, scheduler: str, lease: tuple[str, str]
 ) -> None:
-    world.schedulers.lease(*lease, age=60)
+    world.cluster.lease(*lease, age=60)
     done = await world.run("why", "-n", "shop", f"waits-{scheduler}")
     assert "schedules nothing now" in done.out
     assert f"{lease[0]}/{lease[1]}" in done.out

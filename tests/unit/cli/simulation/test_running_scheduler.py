@@ -180,11 +180,11 @@ async def test_a_scheduler_name_that_two_claim_is_that_of_the_first(
 async def test_a_scheduler_without_a_leader_schedules_nothing(
     schedulers: Schedulers, read: Callable[[], Awaitable[RunningSchedulers]]
 ) -> None:
-    schedulers.lease(SPACE, "mine", age=0)
-    schedulers.lease(KUBEADM.operand_lease_namespace, KUBEADM.operand_lease_name, age=600)
+    schedulers.cluster.lease(SPACE, "mine", age=0)
+    schedulers.cluster.lease(KUBEADM.operand_lease_namespace, KUBEADM.operand_lease_name, age=600)
     idle = (await read()).idle
     assert list(idle) == ["default-scheduler"]
-    assert "has not renewed it for" in idle["default-scheduler"]
+    assert "has not renewed it since" in idle["default-scheduler"]
     schedulers.cluster.api.fail(403, path="/leases", times=None, reason="Forbidden")
     unknown = (await read()).idle
     assert set(unknown) == {"default-scheduler", "mine"}
