@@ -19,10 +19,10 @@ from ...kube.errors import KubeError
 from ...kube.resource import PODS
 from ...simulate.decisions import NO_SCHEDULER, PodDecision
 from ...simulate.kinds import Object, pod_name
-from ...simulate.owners import MissingPods, missing_pods, pods_of
+from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
 from ...simulate.pending import WaitingGroup, waiting_groups
 from ...simulate.why import Explanation, explain
-from ...simulate.world import World
+from ...simulate.world import EndedPod, World
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
 from ..console.errors import CommandError, UsageError, error_message
@@ -48,6 +48,8 @@ from .run import Simulation, from_cluster, run_simulating
 
 _NAMED: Final = 3
 _FIXES: Final = 6
+_REFUSED: Final = "OutOf"
+"""How reasons of a kubelet begin that refuses a pod: OutOfcpu, OutOfpods and so on."""
 _PREEMPTION: Final = "no pod with a lower priority would make room for it"
 
 
@@ -154,16 +156,46 @@ def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[
 def _without_pod(
     world: World, reference: PodReference, missing: Sequence[MissingPods], args: argparse.Namespace
 ) -> int:
-    if not missing:
+    ended = _ended(world, reference)
+    if not missing and not ended:
         problem = "has no pod that waits or runs"
         if reference.workload is None:
             problem = "is not among the pods that are waiting or running"
             problem += _similar_pods(world, reference)
         raise CommandError(f"{reference.title} {problem}")
-    document = {"pod": None, "missing": [asdict(pods) for pods in missing]}
-    text = text_of(line for pods in missing for line in _missing_lines(pods))
-    print_document(document, args.output, text)
+    document = {
+        "pod": None,
+        "missing": [asdict(pods) for pods in missing],
+        "ended": {name: asdict(pod) for name, pod in ended.items()},
+    }
+    lines = [line for pods in missing for line in _missing_lines(pods)]
+    lines += [_ended_line(name, pod) for name, pod in list(ended.items())[:_NAMED]]
+    if len(ended) > _NAMED:
+        lines.append(f"{counted(len(ended) - _NAMED, 'more pod')} of it ended.")
+    print_document(document, args.output, text_of(lines))
     return 0
+
+
+def _ended(world: World, reference: PodReference) -> dict[str, EndedPod]:
+    """Return the pods of a question that have ended, by namespace/name."""
+    namespace, name = reference.namespace, reference.name
+    if reference.workload is None:
+        pod = world.ended.get((namespace, name))
+        return {f"{namespace}/{name}": pod} if pod is not None else {}
+    pods = ended_pods_of(world, reference.workload.kind, namespace, name)
+    return {f"{namespace}/{name}": pod for name, pod in pods.items()}
+
+
+def _ended_line(name: str, pod: EndedPod) -> str:
+    on = f" on node {pod.node}" if pod.node else ""
+    why = ": ".join(filter(None, (pod.reason, pod.message.rstrip("."))))
+    text = f"Pod {name} has ended{on}, phase {pod.phase}{': ' if why else ''}{why}."
+    if pod.reason.startswith(_REFUSED):
+        text += (
+            " The kubelet refused it: the node had less room than its scheduler knew, for example "
+            "because another scheduler placed a pod there at the same time."
+        )
+    return text + (f" {pod.owner} creates another one." if pod.owner else "")
 
 
 def _missing_lines(missing: MissingPods) -> Iterator[str]:
