@@ -19,9 +19,9 @@ from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from .configuration import profiles_of
 from .constraints import FAMILY_OF
-from .decisions import PodDecision, unknown_scheduler
+from .decisions import PodDecision
 from .kinds import PODS, Object
-from .run import Run, RunOptions, gates_of
+from .run import Run, RunOptions, gates_of, serving
 from .world import World
 
 ALL: Final = "simulation-all"
@@ -147,37 +147,45 @@ class Acceptance:
 async def acceptances(
     world: World, options: RunOptions, pods: Sequence[Object]
 ) -> list[Acceptance]:
-    """Try each pod alone, as a new one and with its own place free.
+    """Try each pod alone, by its scheduler, as a new one and with its own place free.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
     """
-    if not pods:
-        return []
-    tried = {at: Acceptance(reasons=(unknown_scheduler(pod),)) for at, pod in enumerate(pods)}
-    gates = gates_of(options)
-    for profile in profiles_of(options.config):
-        name = profile["schedulerName"]
-        own = [at for at, pod in enumerate(pods) if pod["spec"]["schedulerName"] == name]
+    tried: dict[int, Acceptance] = {}
+    by_name: dict[str, list[int]] = {}
+    for at, pod in enumerate(pods):
+        by_name.setdefault(pod["spec"]["schedulerName"], []).append(at)
+    for name, own in by_name.items():
+        service = serving(options, name)
+        if service.options is None:
+            tried |= dict.fromkeys(own, Acceptance(reasons=(service.problem,)))
+            continue
         waiting = [at for at in own if not pods[at]["spec"].get("nodeName")]
         running = [[at] for at in own if pods[at]["spec"].get("nodeName")]
-        if own:
-            async with Run(world, _probing(options, profile, gates)) as run:
-                for together in (waiting, *running):
-                    tried |= await _try(run, {at: pods[at] for at in together})
+        async with Run(world, _probing(service.options, name)) as run:
+            for together in (waiting, *running):
+                tried |= await _try(run, {at: pods[at] for at in together})
     return [tried[at] for at in range(len(pods))]
 
 
-def _probing(options: RunOptions, profile: Mapping[str, Any], gates: Gates) -> RunOptions:
+def _probing(options: RunOptions, scheduler_name: str) -> RunOptions:
     """Return the options for probes with all filters of a profile."""
-    only = frozenset({ALL})
+    only, gates = frozenset({ALL}), gates_of(options)
+    profile = profile_named(options, scheduler_name)
     return replace(
         options,
         profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
         probes=only,
         extended=only,
-        probed=str(profile["schedulerName"]),
+        probed=scheduler_name,
     )
+
+
+def profile_named(options: RunOptions, scheduler_name: str) -> dict[str, Any]:
+    """Return the profile of a schedulerName that the options serve."""
+    profiles = profiles_of(options.config)
+    return next(profile for profile in profiles if profile["schedulerName"] == scheduler_name)
 
 
 async def _try(run: Run, pods: Mapping[int, Object]) -> dict[int, Acceptance]:

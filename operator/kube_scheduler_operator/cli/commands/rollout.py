@@ -10,6 +10,7 @@ from typing import Any
 from ...base import names
 from ...base.objects import Object
 from ...base.platform import Platform
+from ...config.effective.pipeline import is_ours
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...operator.controlplane.desired import desired_content
@@ -17,7 +18,7 @@ from ...operator.controlplane.placement_gate import HELD, SIMULATING, recorded_c
 from ...operator.controlplane.placement_rules import rules_hash, rules_of
 from ...operator.controlplane.revision.history import Revision, read
 from ...operator.model.snapshot import Snapshot
-from ..cluster.compare import changes, parse_revision
+from ..cluster.compare import ParsedRevision, changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_singleton, get_kubescheduler, read_snapshot
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
@@ -26,7 +27,7 @@ from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag
 from ..console.output import print_lines, print_now
 from ..rollout.follow_rollout import follow
-from ..rollout.undo import Undo, plan_managed_undo, plan_undo
+from ..rollout.undo import Undo, plan_managed_undo, plan_secondary_undo, plan_undo
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,8 +67,12 @@ def _add_undo(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Writes the settings of an older revision to Scheduler and KubeScheduler, from "
         "which the operator creates a new revision. Where the provider runs the control plane's "
         "scheduler, the settings are those of an older configuration of the SecondaryScheduler "
-        "that has them. Shows the change and asks for confirmation.",
+        "that has them. With --scheduler, writes the spec of an older configuration to that "
+        "SecondaryScheduler. Shows the change and asks for confirmation. The exit code is 1 if "
+        "the edit to revert is in an object that it does not write; the output has what reverts "
+        "it.",
     )
+    add_scheduler_flag(parser)
     parser.add_argument(
         "--to-revision",
         metavar="N",
@@ -103,10 +108,10 @@ async def _watch(api: Api, platform: Platform, args: argparse.Namespace) -> int:
 
 
 async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
-    undo = await _planned(api, platform, args.to_revision)
+    undo = await _planned(api, platform, args.scheduler, args.to_revision)
     _show(undo)
     if not undo.patch:
-        return 0
+        return 1 if undo.profiles else 0
     code = _without_writing(args, "Write these changes?", "No changes were written")
     if code is not None:
         return code
@@ -117,13 +122,24 @@ async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
+async def _planned(api: Api, platform: Platform, name: str | None, chosen: str | None) -> Undo:
+    scheduler = await find_scheduler(api, platform, name)
+    if scheduler is not None and not is_ours(scheduler):
+        control_plane = await _control_plane(api, platform)
+        return await plan_secondary_undo(api, platform, scheduler, chosen, control_plane)
     snapshot = await _snapshot(api, platform)
-    scheduler = await find_scheduler(api, platform)
     if scheduler is not None:
         return await plan_managed_undo(api, snapshot, scheduler, chosen)
     history = read(snapshot.config_maps, platform.parts)
     return plan_undo(snapshot, [revision for revision in history if revision.ready], chosen)
+
+
+async def _control_plane(api: Api, platform: Platform) -> ParsedRevision | None:
+    """Return what the control plane's scheduler runs; None where the provider runs it."""
+    if not platform.owns_static_pods:
+        return None
+    nodes = nodes_by_revision(await get_kubescheduler(api))
+    return parse_revision(find_running_revision(await list_revisions(api, platform), nodes).content)
 
 
 async def _snapshot(api: Api, platform: Platform) -> Snapshot:
@@ -134,13 +150,16 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
 
 
 def _show(undo: Undo) -> None:
-    if not undo.patch:
+    if not undo.patch and undo.profiles:
+        print_lines(f"Nothing is written: what it would write is that of {undo.target} already.")
+    elif not undo.patch:
         print_lines(f"The settings of {undo.target} are already in use.")
     else:
         print_lines(f"Changes that restore the settings of {undo.target}:", "", *undo.patch, "")
     if undo.profiles:
         print_lines(f"Not restored, because these objects have other owners; since {undo.target}:")
         print_lines(*(f"  - {edit}" for edit in undo.profiles), "")
+        print_lines("To revert these:", *(f"  {line}" for line in undo.reverts), "")
     if undo.left:
         print_lines(f"The result will differ from {undo.target} nevertheless:")
         print_lines(*(f"  - {difference}" for difference in undo.left), undo.others, "")

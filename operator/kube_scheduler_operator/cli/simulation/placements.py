@@ -10,10 +10,10 @@ from typing import Final
 
 from ...base.platform import Platform
 from ...kube.client import ApiClient
-from ...simulate.configuration import default_configuration, profiles_of
+from ...simulate.configuration import default_configuration
 from ...simulate.edit_effect import edit_effect
 from ...simulate.placements import distribution, placements
-from ...simulate.run import RunOptions
+from ...simulate.run import RunOptions, simulated_names
 from ...simulate.scenario import Scenario, prepare
 from ..cluster.compare import ParsedRevision
 from ..console.errors import CommandError
@@ -67,7 +67,7 @@ def _options(simulation: Simulation, content: ParsedRevision) -> RunOptions:
 
 async def _replayed(simulation: Simulation, old: RunOptions, new: RunOptions) -> Sequence[str]:
     """Describe how figures change if all pods are placed again."""
-    served = {profile["schedulerName"] for profile in profiles_of(old.config)}
+    served = simulated_names(old)
     prepared = prepare(simulation.world, Scenario(replay=True), served)
     if not prepared.subject:
         return ()

@@ -178,15 +178,15 @@ def _options(
 ) -> RunOptions:
     """Choose options for these rules; notes about omitted extenders are added to `notes`."""
     config = {key: value for key, value in rules.config.items() if key != "extenders"}
-    extenders, omissions = simulated_extenders(
+    extenders = simulated_extenders(
         rules.config.get("extenders") or (),
         question.extenders,
         question.load_policies,
         version_of(version),
     )
-    notes += [note for note in omissions if note not in notes]
+    notes += [note for note in extenders.notes if note not in notes]
     return RunOptions(
-        NO_BINARY, config, rules.flags, float(question.seconds), extenders=tuple(extenders)
+        NO_BINARY, config, rules.flags, float(question.seconds), extenders=extenders.simulated
     )
 
 

@@ -371,7 +371,7 @@ def _keep_config_map(
 ) -> tuple[Action, ...]:
     """Create the ConfigMap of `target`; an existing one is immutable except for its metadata."""
     wanted = config_map(desired.request, target)
-    settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION)
+    settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION) or desired.inputs
     if settings and desired.content is not None and target.hash == desired.content.hash:
         # For `kubectl scheduler rollout undo`: the settings of users that led to this content.
         wanted["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}

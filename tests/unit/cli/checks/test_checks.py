@@ -24,13 +24,17 @@ from kube_scheduler_operator.cli.checks.check import (
     DryRun,
     KnownCertificate,
     Observed,
+    SecondaryFacts,
+    UnlimitedAccount,
     exit_code,
     run_check,
 )
 from kube_scheduler_operator.cli.checks.condition_hints import BY_REASON, BY_TYPE, advice
 from kube_scheduler_operator.cli.checks.operation import _OBJECTS
 from kube_scheduler_operator.cli.checks.table import AFTER, BEFORE
+from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.controlplane.adoption.preview import preview
+from kube_scheduler_operator.operator.model.snapshot import AssignmentWay
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -38,11 +42,16 @@ FACTS = ClusterFacts(NOW, KUBEADM, server_version="v1.35.4")
 CHECKS = {check.name: check for check in (*BEFORE, *AFTER)}
 
 
+PLAIN = (
+    "ahead", "platform", "server_version", "own_crds", "kinds", "images", "secondaries",
+)  # fmt: skip
+"""Facts that are not read by one request."""
+
+
 def results(name: str, table: Any = None, **facts: Any) -> tuple[CheckResult, ...]:
     check = next(one for one in (table or (*BEFORE, *AFTER)) if one.name == name)
     wrapped: dict[str, Any] = {
-        key: value if key in ("ahead", "platform", "server_version", "own_crds", "kinds", "images")
-        else Observed(value)
+        key: value if key in PLAIN else Observed(value)
         for key, value in facts.items()
     }  # fmt: skip
     return run_check(check, replace(FACTS, **wrapped))
@@ -390,7 +399,11 @@ def operator_lease(age: float) -> Mapping[str, Any]:
         ({"spec": {"replicas": 0}, "status": {}}, 1, "scaled to 0"),
         ({"spec": {"replicas": 2}, "status": {}}, 1, "no Pod is Ready"),
         ({"spec": {"replicas": 2}, "status": {"readyReplicas": 1}}, 1, "1 of 2"),
-        ({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}, 60, "for 60 s"),
+        (
+            {"spec": {"replicas": 2}, "status": {"readyReplicas": 2}},
+            60,
+            "since 2026-11-26T11:59:00Z",
+        ),
         ({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}, 1, "2 of 2 Pods are Ready"),
     ],
 )
@@ -434,7 +447,7 @@ def test_a_node_without_a_scheduler_and_a_lease_that_is_not_renewed() -> None:
     )
     assert [each.state for each in found] == [CheckState.FAILED] * 2
     assert "node n1 has no scheduler Pod" in found[0].cause
-    assert "has not renewed it for 90 s" in found[1].cause
+    assert "has not renewed it since 2026-11-26T11:58:30Z" in found[1].cause
 
 
 @pytest.mark.parametrize(
@@ -460,3 +473,149 @@ def test_conditions_are_failures_or_warnings_by_their_type(
     )
     assert found.state is state
     assert state is CheckState.OK or f"{type_} (R): what happened" in found.cause
+
+
+# --- what runs, whatever the conditions say ---------------------------------------------------
+
+
+def secondary_facts(
+    ready: tuple[bool, ...] = (True, True),
+    *,
+    age: float = 1,
+    has_deployment: bool = True,
+    image: str = "",
+    **spec: Any,
+) -> dict[str, Any]:
+    """The facts of SecondaryScheduler `packed`, which wants two Pods."""
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    statuses = [{"image": image, "state": {"waiting": waiting}}] if image else []
+    pods = [
+        obj(f"packed-{at}", status={
+            "conditions": [{"type": "Ready", "status": str(is_ready)}],
+            "containerStatuses": statuses,
+        })
+        for at, is_ready in enumerate(ready)
+    ]  # fmt: skip
+    deployment = obj("packed") if has_deployment else None
+    facts = SecondaryFacts(deployment, pods, operator_lease(age))
+    conditions = [{"type": "Available", "status": "True"}, {"type": "Assigned", "status": "True"}]
+    scheduler = obj(
+        "packed",
+        spec={"namespace": "x", "replicas": 2, **spec},
+        status={"conditions": conditions, "readyReplicas": 2},
+    )
+    kind = SECONDARY_SCHEDULERS.kind
+    return {
+        "kinds": {kind: Observed({"packed": scheduler})},
+        "secondaries": {"packed": Observed(facts)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "part"),
+    [
+        (secondary_facts(), CheckState.OK, "all 1"),
+        (secondary_facts(has_deployment=False), CheckState.FAILED, "has no Deployment x/packed"),
+        (secondary_facts(()), CheckState.FAILED, "has no Pod in x"),
+        (secondary_facts((False, False)), CheckState.FAILED, "no Pod of SecondaryScheduler"),
+        (secondary_facts((True, False)), CheckState.WARNING, "1 of 2 Pods"),
+        (secondary_facts(age=60), CheckState.FAILED, "has not renewed it since"),
+        (secondary_facts((), replicas=0), CheckState.OK, "all 1"),
+    ],
+)
+def test_a_secondary_scheduler_is_what_runs_of_it(
+    facts: dict[str, Any], state: CheckState, part: str
+) -> None:
+    """Its status says Available=True in each of these cases."""
+    first = results("secondary-schedulers", **facts)[0]
+    assert (first.state, part in first.cause) == (state, True)
+
+
+@pytest.mark.parametrize(("age", "state"), [(1, CheckState.OK), (9, CheckState.FAILED)])
+def test_a_lease_that_was_just_released_is_no_problem(age: float, state: CheckState) -> None:
+    facts = secondary_facts()
+    renewed = (NOW - timedelta(seconds=age)).isoformat()
+    lease = {"metadata": {}, "spec": {"holderIdentity": "", "renewTime": renewed}}
+    pods = facts["secondaries"]["packed"].value.pods
+    facts["secondaries"] = {"packed": Observed(SecondaryFacts(obj("packed"), pods, lease))}
+    assert one("secondary-schedulers", **facts).state is state
+
+
+@pytest.mark.parametrize("where", ["operator_pods", "operand_pods", "secondaries"])
+def test_every_pod_that_waits_for_its_image_is_named(where: str) -> None:
+    waiting = secondary_facts((False,), image="registry.example/x:1")
+    (pod,) = waiting["secondaries"]["packed"].value.pods
+    facts: dict[str, Any] = {"operator_pods": [], "operand_pods": {}, "secondaries": {}}
+    facts[where] = {
+        "operator_pods": [pod],
+        "operand_pods": {"n": pod},
+        "secondaries": waiting["secondaries"],
+    }[where]
+    found = one("images", AFTER, **facts)
+    assert found.state is CheckState.FAILED
+    assert "x/packed-0" in found.cause
+    assert "registry.example/x:1" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("way", "service", "state", "part"),
+    [
+        (AssignmentWay.POLICY, None, CheckState.OK, "packed"),
+        (AssignmentWay.WEBHOOK, {}, CheckState.OK, "packed"),
+        (AssignmentWay.WEBHOOK, None, CheckState.FAILED, "has no Service"),
+        (AssignmentWay.NONE_POLICY, None, CheckState.FAILED, "with its binding"),
+        (AssignmentWay.NONE_WEBHOOK, {}, CheckState.FAILED, "MutatingWebhookConfiguration"),
+    ],
+)
+def test_what_applies_an_assignment_must_exist(
+    way: AssignmentWay, service: Any, state: CheckState, part: str
+) -> None:
+    facts = secondary_facts(assign={})
+    found = one("assignment", assignment_way=way, webhook_service=service, **facts)
+    assert (found.state, part in found.cause) == (state, True)
+
+
+def test_an_assignment_that_was_withdrawn_is_reported_with_its_reason() -> None:
+    facts = secondary_facts(assign={"podSelector": {}})
+    (scheduler,) = facts["kinds"][SECONDARY_SCHEDULERS.kind].value.values()
+    scheduler["status"]["conditions"][1] |= {"status": "False", "message": "it does not schedule"}
+    found = one("assignment", assignment_way=AssignmentWay.POLICY, **facts)
+    assert found.state is CheckState.WARNING
+    assert "it does not schedule" in found.cause
+    none = one("assignment", assignment_way=None, **secondary_facts())
+    assert none.state is CheckState.OK
+
+
+def test_an_account_that_may_do_everything_is_named_with_its_binding() -> None:
+    account = UnlimitedAccount("x/installer-sa", ["leftover"])
+    found = one("operator-rights", missing_account_rights=[], unlimited_accounts=[account])
+    assert found.state is CheckState.FAILED
+    assert "x/installer-sa" in found.cause
+    assert "delete clusterrolebinding leftover" in found.hint
+    fine = one("operator-rights", missing_account_rights=[], unlimited_accounts=[])
+    assert fine.state is CheckState.OK
+
+
+@pytest.mark.parametrize(("age", "state"), [(1, CheckState.OK), (60, CheckState.WARNING)])
+def test_what_nobody_observes_any_more_says_so(age: float, state: CheckState) -> None:
+    good = {"conditions": [{"type": "StaticPodsAvailable", "status": "True"}]}
+    facts = {"operator_lease": operator_lease(age), **secondary_facts()}
+    overall = obj("kube-scheduler") | {"status": {"conditions": [{}]}}
+    kubescheduler = obj("cluster", status=good)
+    found = one("conditions", kubescheduler=kubescheduler, cluster_operator=overall, **facts)
+    assert found.state is state
+    others = {kind: Observed({}) for kind, _ in _OBJECTS}
+    facts["kinds"] = {**others, **facts["kinds"]}
+    assert one("objects", **facts).state is state
+
+
+def test_a_status_of_an_earlier_generation_says_so() -> None:
+    facts = secondary_facts()
+    others = {kind: Observed({}) for kind, _ in _OBJECTS}
+    facts["kinds"] = {**others, **facts["kinds"]}
+    (scheduler,) = facts["kinds"][SECONDARY_SCHEDULERS.kind].value.values()
+    scheduler["metadata"]["generation"] = 3
+    scheduler["status"]["observedGeneration"] = 2
+    found = one("objects", **facts)
+    assert found.state is CheckState.WARNING
+    assert "generation 2" in found.cause

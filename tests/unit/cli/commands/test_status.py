@@ -9,15 +9,12 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import status
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
-    LEASES,
     LOAD_POLICIES,
     PODS,
     SCHEDULERS,
-    SECONDARY_SCHEDULERS,
 )
 
 from ..conftest import IMAGE, Cluster, content, scheduler_pod
@@ -34,8 +31,7 @@ def healthy(cluster: Cluster) -> None:
         CLUSTER_OPERATORS,
         {"metadata": {"name": names.CLUSTEROPERATOR}, "status": {"conditions": conditions}},
     )
-    lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
-    cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": "b_x"}})
+    cluster.operator_runs(leader="b")
     started = {"running": {"startedAt": "2026-01-02T00:00:00Z"}}
     container = {
         "name": names.OPERAND,
@@ -121,8 +117,7 @@ async def test_where_the_provider_runs_the_scheduler_its_name_and_ours_are_shown
     status = {"readyReplicas": 2, "image": IMAGE, "leaseHolder": "x-1"}
     status["conditions"] = [{"type": "Available", "status": "True"}]
     mine = {"metadata": {"name": "managed-scheduler"}, "spec": {"replicas": 2}, "status": status}
-    cluster.api.served |= {SECONDARY_SCHEDULERS}
-    cluster.put(SECONDARY_SCHEDULERS, mine)
+    cluster.secondary_runs(mine)
     done = await cluster.run("status", "--platform", "managed")
     assert (done.code, done.err) == (0, "")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
@@ -132,6 +127,7 @@ async def test_where_the_provider_runs_the_scheduler_its_name_and_ours_are_shown
 
 
 async def test_problems_come_first_and_next_steps_last(cluster: Cluster) -> None:
+    cluster.operator_runs()
     bad = {"type": names.PREFLIGHT_DEGRADED, "status": "True", "reason": "R", "message": "no\nyes"}
     cluster.kubescheduler({"a": 1}, status={"conditions": [bad]})
     done = await cluster.run("status")
@@ -163,6 +159,7 @@ async def test_next_steps_fit_the_problem(
         {"type": kind, "status": "True", "reason": reason, "message": "m"}
         for kind, reason in problems
     ]
+    cluster.operator_runs()
     cluster.kubescheduler({"a": 1}, status={"conditions": conditions})
     _, _, steps = (await cluster.run("status")).out.partition("Next: ")
     every = ("correct the field", "repair the node", "resolve the problem")
@@ -223,7 +220,6 @@ async def test_without_a_cluster_the_address_is_named(cluster: Cluster) -> None:
 
 async def test_assignments_are_shown_on_every_platform(cluster: Cluster) -> None:
     healthy(cluster)
-    cluster.api.served |= {SECONDARY_SCHEDULERS}
     for name, spec, state in (
         ("a", {"assign": {}}, ("True", "new Pods get it")),
         ("b", {"assign": {}}, ("False", "it is away")),
@@ -234,7 +230,7 @@ async def test_assignments_are_shown_on_every_platform(cluster: Cluster) -> None
         if state is not None:
             conditions = [{"type": "Assigned", "status": state[0], "message": state[1]}]
         obj = {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
-        cluster.put(SECONDARY_SCHEDULERS, obj)
+        cluster.secondary_runs(obj)
     done = await cluster.run("status")
     assert [line for line in done.out.splitlines() if line.startswith("Assigned")] == [
         "Assigned   a: new Pods get it",
