@@ -12,7 +12,7 @@ from typing import Any
 from ..base.objects import mapping
 from ..config.effective.attachment import name_of
 from ..config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
-from ..config.effective.extenders.entry import agent_of, agent_url, agent_verbs, check_entry
+from ..config.effective.extenders.entry import agent_name, agent_of, agent_verbs, check_entry
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.in_tree_plugins import NEWEST
 from ..config.language.plugins.target_scheduler import Target
@@ -65,9 +65,9 @@ def simulated_extenders(
 
     for entry in entries:
         url = str(entry.get("urlPrefix") or "").rstrip("/")
-        name = url.rpartition("/")[2]
+        name = agent_name(url)
         spec = extenders.get(name)
-        if spec is None or agent_of(spec) is None or not _is_agent(url, name):
+        if spec is None or agent_of(spec) is None:
             notes.append(
                 f"the extender {url} is left out: only agents of SchedulerExtenders can be "
                 "simulated, and calling another one would be real"
@@ -94,11 +94,6 @@ def simulated_extenders(
                 "which would be real"
             )
     return simulated, notes
-
-
-def _is_agent(url: str, name: str) -> bool:
-    port = url.removesuffix(f"/{name}").rpartition(":")[2]
-    return port.isdecimal() and url == agent_url(name, int(port))
 
 
 def _simulated(

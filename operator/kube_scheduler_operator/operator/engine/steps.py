@@ -24,7 +24,6 @@ from ...config.effective.control_plane.scheduler import (
     effective_control_plane,
 )
 from ...config.effective.facts import Facts
-from ...config.effective.settings.validate import SettingsResult, placement_settings
 from ...config.language.validation.newer_versions import newer_version_findings
 from ...kube.resource import (
     CONFIG_MAPS,
@@ -57,11 +56,16 @@ from ..controlplane.desired import (
     size_findings,
 )
 from ..controlplane.managed import platform_condition
-from ..controlplane.placement_gate import PlacementCheck
+from ..controlplane.placement_gate import (
+    CheckedSpecs,
+    PlacementCheck,
+    remembered_check,
+    settings_in_effect,
+)
 from ..controlplane.placement_gate import check_placements as decide_placements
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
-from ..controlplane.revision.history import configurations_in_use, refusal_of
+from ..controlplane.revision.history import refusal_of
 from ..controlplane.revision.revise import revise as decide_revision
 from ..controlplane.rollout.guards import plan_guards
 from ..controlplane.rollout.node_statuses import write_node_status
@@ -85,7 +89,7 @@ from ..controlplane.target_config_maps import (
 )
 from ..controlplane.versions import next_version_condition
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
-from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
+from ..extenders.agents import ControlPlaneAgents, removed_agents
 from ..extenders.status import report_extenders
 from ..model.apply import apply
 from ..model.plan import Action, Event, PlacementQuestion, Plan, Replace, soonest
@@ -180,15 +184,6 @@ def version_findings(facts: Facts) -> tuple[Finding, ...]:
     return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
 
 
-def run_agents(snapshot: Snapshot, decided: DecidedControlPlane) -> ControlPlaneAgents:
-    composition = decided.control_plane.composition
-    return control_plane_agents(
-        snapshot,
-        (*composition.extenders, *composition.leaving),
-        partial(configurations_in_use, snapshot),
-    )
-
-
 def write_observed_config(
     snapshot: Snapshot,
     everywhere: Everywhere,
@@ -224,22 +219,23 @@ def write_observed_config(
 
 def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
     """Make the content that a revision would have, unless a finding blocks it."""
-    content, decided = None, prepared.decided
-    if decided is not None and not any(finding.blocking for finding in prepared.findings):
-        credentials = decided.credentials.parts
-        content = content_of(decided.control_plane, credentials, prepared.adopted)
+    content, edits = None, prepared.edits
+    if edits is not None and not any(finding.blocking for finding in prepared.findings):
+        credentials = edits.proposed.credentials.parts
+        content = content_of(edits.proposed.control_plane, credentials, prepared.adopted)
     too_large = size_findings(content) if content is not None else ()
     return Filled(None if too_large else content, observe_pods(snapshot), too_large)
 
 
 def check_placements(
-    snapshot: Snapshot, settings: SettingsResult | None, filled: Filled
+    snapshot: Snapshot, prepared: PreparedRevision, filled: Filled
 ) -> PlacementCheck:
     """Keep the rules in use while an edit of them is simulated or held."""
-    observation = filled.observation
-    chosen = placement_settings(settings.spec if settings is not None else None)
+    observation, edits = filled.observation, prepared.edits
+    settings = settings_in_effect(snapshot, prepared.settings)
+    specs = edits.specs if edits is not None else CheckedSpecs()
     existing = partial(decide_revision, snapshot, None, observation.swapping, observation.disks)
-    return decide_placements(snapshot, filled.content, chosen, existing)
+    return decide_placements(snapshot, filled.content, settings, specs, existing)
 
 
 def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> Revised:
@@ -403,11 +399,14 @@ def remove(snapshot: Snapshot) -> Plan:
 
 
 def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Forget the last accepted versions of all objects, after the removal of all schedulers."""
+    """Forget the last accepted versions of all objects, after the removal of all schedulers.
+
+    Which configurations ran is kept: coming back is an edit, too.
+    """
     return (
         *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
         *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
-        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
+        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}, remembered_check(snapshot)),
     )
 
 

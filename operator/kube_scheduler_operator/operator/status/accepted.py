@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...base import names
@@ -21,6 +22,12 @@ ACCEPTED: Final = "Accepted"
 LAST_ACCEPTED: Final = "LastAcceptedInUse"
 NOT_IN_USE: Final = "NotInUse"
 REFUSED: Final = "Refused"
+WAITING: Final = "Waiting"
+"""Why a version is not in use although it is valid."""
+KEPT_BACK: Final = (
+    "the edit is valid and waits, because it may change placements; "
+    f"{names.PLACEMENT_CHECK_PROGRESSING} of KubeScheduler has its state"
+)
 
 
 def state_of(result: ValidationResult) -> str:
@@ -115,7 +122,14 @@ def accepted_write(
     return status_write(resource, obj, status, (*own, *events))
 
 
-def forget(resource: Resource, objects: Mapping[str, Object]) -> tuple[Action, ...]:
+def forget(
+    resource: Resource,
+    objects: Mapping[str, Object],
+    kept: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[Action, ...]:
+    """Clear the statuses of objects but for `kept`."""
     return tuple(
-        write for _, obj in sorted(objects.items()) for write in status_write(resource, obj, {})
+        write
+        for _, obj in sorted(objects.items())
+        for write in status_write(resource, obj, dict(kept))
     )
