@@ -97,11 +97,11 @@ def rules_hash(rules: PlacementRules) -> str:
 
 def agent_edits(before: PlacementRules, after: PlacementRules) -> Iterator[str]:
     """Name the agents that are called before and after an edit, and decide by other fields."""
-    called = called_agents(before.config)
-    for name in called_agents(after.config):
-        if name in called and before.agents.get(name) != after.agents.get(name):
+    was_called, called = called_agents(before.config), called_agents(after.config)
+    for name in called:
+        if name in was_called and before.agents.get(name) != after.agents.get(name):
             yield f"SchedulerExtender {name}"
-    if called and after.agents and before.load_policies != after.load_policies:
+    if called and was_called and before.load_policies != after.load_policies:
         yield from (f"LoadPolicy {name}" for name in after.load_policies or before.load_policies)
 
 

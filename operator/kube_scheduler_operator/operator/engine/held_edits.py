@@ -18,7 +18,7 @@ from ...base.objects import Object, mapping
 from ...config.effective.attachment import CONTROL_PLANE, EXTENDER, last_accepted, scheduler_of
 from ...config.effective.extenders.entry import LOOPBACK
 from ...config.effective.extenders.validate import ExtenderResult, known_port
-from ...config.effective.settings.validate import OFF
+from ...config.effective.settings.validate import OFF, SettingsResult
 from ..controlplane.placement_gate import CheckedSpecs, PlacementCheck, settings_in_effect
 from ..controlplane.placement_rules import AgentSpecs, called_agents, deciding_fields
 from ..controlplane.revision.history import configurations_in_use
@@ -42,7 +42,7 @@ def keep_back(
 
     `checked` has the SchedulerExtenders whose edits may be in use.
     """
-    if not _is_on(snapshot):
+    if not _is_on(snapshot, proposed.control_plane.settings):
         return HeldEdits(proposed, proposed, CheckedSpecs())
     composition = proposed.control_plane.composition
     specs = checked_specs(snapshot, (*composition.extenders, *composition.leaving))
@@ -114,8 +114,9 @@ def checked_specs(snapshot: Snapshot, results: Iterable[ExtenderResult]) -> Chec
     return CheckedSpecs(AgentSpecs(accepted, in_use), AgentSpecs(edited, desired))
 
 
-def _is_on(snapshot: Snapshot) -> bool:
-    return snapshot.platform.owns_static_pods and settings_in_effect(snapshot, None).mode != OFF
+def _is_on(snapshot: Snapshot, settings: SettingsResult | None = None) -> bool:
+    mode = settings_in_effect(snapshot, settings).mode
+    return snapshot.platform.owns_static_pods and mode != OFF
 
 
 def _edited(desired: Specs, in_use: Specs) -> set[str]:
