@@ -19,12 +19,11 @@ from ..model.plan import Event
 from ..model.snapshot import Snapshot
 from ..status.accepted import (
     ACCEPTED,
-    KEPT_BACK,
     LAST_ACCEPTED,
     NOT_IN_USE,
-    WAITING,
     accepted_version,
     remembered,
+    waiting_condition,
 )
 from ..status.conditions import (
     AS_EXPECTED,
@@ -119,9 +118,8 @@ def _accepted(inputs: StatusInput, before: Mapping[str, Any]) -> Condition:
         )
         return Condition(names.ACCEPTED, "False", ANOTHER, message)
     if inputs.effective.is_held:
-        stays = f"{accepted_version(before)} stays in use" if inputs.effective.request else ""
-        message = "\n".join(filter(None, (stays, KEPT_BACK)))
-        return Condition(names.ACCEPTED, "False", WAITING, message)
+        uses_last_accepted = inputs.effective.request is not None
+        return waiting_condition(before, uses_last_accepted=uses_last_accepted)
     if not wrong:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
     if inputs.effective.uses_last_accepted:

@@ -31,9 +31,11 @@ KEPT_BACK: Final = (
 
 
 def state_of(result: ValidationResult) -> str:
-    """The reason of the condition: Accepted, Refused, LastAcceptedInUse or NotInUse."""
+    """The reason of the condition: Accepted, Refused, Waiting, LastAcceptedInUse or NotInUse."""
     if result.accepted:
         return REFUSED if result.findings else ACCEPTED
+    if any(finding.reason == WAITING for finding in result.findings):
+        return WAITING
     return LAST_ACCEPTED if result.uses_last_accepted else NOT_IN_USE
 
 
@@ -62,6 +64,8 @@ def accepted_condition(
     state = state_of(result)
     if state == ACCEPTED:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
+    if state == WAITING:
+        return waiting_condition(before, uses_last_accepted=result.uses_last_accepted)
     errors = "\n".join(finding.text.removeprefix(owner) for finding in result.findings)
     if state == REFUSED:
         return Condition(names.ACCEPTED, "False", REFUSED, errors)
@@ -69,6 +73,12 @@ def accepted_condition(
         message = f"{accepted_version(before)} stays in use\n{errors}"
         return Condition(names.ACCEPTED, "False", LAST_ACCEPTED, message)
     return Condition(names.ACCEPTED, "False", NOT_IN_USE, f"no version of it can be used\n{errors}")
+
+
+def waiting_condition(before: Mapping[str, Any], *, uses_last_accepted: bool) -> Condition:
+    """The condition while a valid edit waits for the check of placements."""
+    stays = f"{accepted_version(before)} stays in use\n" if uses_last_accepted else ""
+    return Condition(names.ACCEPTED, "False", WAITING, f"{stays}{KEPT_BACK}")
 
 
 def accepted_version(before: Mapping[str, Any]) -> str:

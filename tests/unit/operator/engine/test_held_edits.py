@@ -89,7 +89,8 @@ def test_an_edit_of_policies_waits_for_an_approval() -> None:
     cluster.settle()
     assert (utilization(cluster), state(cluster)) == (80, "Held")
     status, reason, message = accepted(cluster)
-    assert (status, reason) == ("False", "LastAcceptedInUse")
+    assert (status, reason) == ("False", "Waiting")
+    assert "generation 1 stays in use" in message
     assert names.PLACEMENT_CHECK_PROGRESSING in message
     assert record(cluster)["result"] == "NotKnown"
     approve(cluster)
