@@ -20,7 +20,11 @@ import yaml
 from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.feature_gates import Gates
-from kube_scheduler_operator.config.language.merging.presets import PRESETS, PROFILES, profile_fragment
+from kube_scheduler_operator.config.language.merging.presets import (
+    PRESETS,
+    PROFILES,
+    profile_fragment,
+)
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import default_plugins, plugins
 from kube_scheduler_operator.config.language.versions import Version
 

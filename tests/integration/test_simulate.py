@@ -17,6 +17,7 @@ import yaml
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.edit_effect import EditEffect, edit_effect
+from kube_scheduler_operator.simulate.probes import acceptances
 from kube_scheduler_operator.simulate.questions import read_answer, read_request, request
 from kube_scheduler_operator.simulate.run import RunOptions
 from kube_scheduler_operator.simulate.world import World
@@ -361,6 +362,52 @@ def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary
     assert list(renamed.lost) == ['no scheduler serves spec.schedulerName "default-scheduler"']
     same = asyncio.run(_effect(world, after, after))
     assert list(same.sentences()) == ["each of 6 pods can be placed as today"]
+
+
+def test_an_obstacle_of_today_hides_none_that_the_edit_adds(kube_scheduler_binary: Path) -> None:
+    """A Pod that fits nowhere says nothing about an edit, unless its filters accept as before."""
+    world = World()
+    full = node("full", "x", unschedulable=True)
+    for obj in (full, owned("web", "1", "full"), owned("other", "2", "full")):
+        world.add(obj)
+    world.complete()
+    plain: Object = {}
+    scores = {"plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}
+    term = {"matchExpressions": [{"key": "example.com/none", "operator": "Exists"}]}
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    affinity = {"pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": added}}]}
+    before = _options(kube_scheduler_binary, plain)
+    harmless, hidden = (
+        asyncio.run(_effect(world, before, _options(kube_scheduler_binary, after)))
+        for after in (scores, affinity)
+    )
+    assert (harmless.worse, harmless.unplaced, harmless.is_known) == (False, [], True)
+    assert (hidden.worse, hidden.is_known) == (False, False)
+    assert sorted(hidden.unplaced) == ["default/other", "default/web"]
+
+
+def test_plugins_that_no_probe_reaches_are_not_known(kube_scheduler_binary: Path) -> None:
+    world = World()
+    world.add(node("free", "x"))
+    world.complete()
+    before = _options(kube_scheduler_binary, {})
+    after = {"plugins": {"preBind": {"disabled": [{"name": "VolumeBinding"}]}}}
+    effect = asyncio.run(_effect(world, before, _options(kube_scheduler_binary, after)))
+    assert effect.changed == ["the plugins of profile default-scheduler at preBind"]
+
+
+def test_a_probe_takes_the_place_of_no_pod(kube_scheduler_binary: Path) -> None:
+    """A Pod that fills its node was replaced by the probe with the same name."""
+    world = World()
+    names = [f"simulation-{number:05d}" for number in range(3)]
+    for obj in (node("small", "x"), *(pod(name, "1", nodeName="small") for name in names)):
+        world.add(obj)
+    world.add(pod("waits", "2"))
+    world.complete()
+    waiting = world.pending()
+    (found,) = asyncio.run(acceptances(world, _options(kube_scheduler_binary, {}), waiting))
+    assert found.nodes == frozenset()
+    assert "Insufficient cpu" in found.reasons
 
 
 def test_the_reasons_of_own_extenders_are_causes_of_their_own(

@@ -351,7 +351,7 @@ async def eligible_nodes(
         others=(),
     )
     (pod,) = workload.pods([f"{workload.name}-simulated-probe"])
-    asked = probe(pod, "simulation-0", eligible["schedulerName"])
+    asked = probe(pod, 0, eligible["schedulerName"])
     async with Run(world, run_options) as run:
         (decision,) = (await run.schedule([asked], settle=False)).values()
     return sorted(decision.candidates or ())

@@ -21,7 +21,7 @@ from .configuration import profiles_of
 from .constraints import FAMILY_OF
 from .decisions import PodDecision
 from .kinds import PODS, Object
-from .run import Run, RunOptions, gates_of, serving
+from .run import IMPOSSIBLE, Run, RunOptions, gates_of, serving
 from .world import World
 
 ALL: Final = "simulation-all"
@@ -89,14 +89,15 @@ def probe_profiles(
     return profiles
 
 
-def probe(pod: Object, name: str, scheduler: str) -> Object:
+def probe(pod: Object, number: int, scheduler: str) -> Object:
     """Return a copy of a pod under another name, for a profile, that is tried at once.
 
-    Claims that are generated from the pod's name keep the name that they have.
+    No pod of a cluster can have that name, so a probe never takes the place of one. Claims that are
+    generated from the pod's name keep the name that they have.
     """
     copied = copy.deepcopy(pod)
-    original = pod["metadata"]["name"]
-    copied["metadata"].update(name=name, uid=f"simulation-{name}")
+    original, name = pod["metadata"]["name"], f"{IMPOSSIBLE}{number:05d}"
+    copied["metadata"].update(name=name, uid=name)
     spec = copied["spec"]
     spec["schedulerName"] = scheduler
     spec.pop("schedulingGates", None)
@@ -188,10 +189,57 @@ def profile_named(options: RunOptions, scheduler_name: str) -> dict[str, Any]:
     return next(profile for profile in profiles if profile["schedulerName"] == scheduler_name)
 
 
+Accepted = Mapping[str, frozenset[str]]
+"""Family of filters -> the nodes that it accepts alone."""
+
+
+async def accepted_by_family(
+    world: World, options: RunOptions, pods: Sequence[Object]
+) -> list[Accepted | None]:
+    """Try each running pod with each family of filters alone; None: no profile serves it.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    accepted: list[Accepted | None] = [None] * len(pods)
+    if not pods:
+        return accepted
+    gates = gates_of(options)
+    for profile in profiles_of(options.config):
+        name = profile["schedulerName"]
+        own = [at for at, pod in enumerate(pods) if pod["spec"]["schedulerName"] == name]
+        if not own:
+            continue
+        families = families_of(profile, gates)
+        if options.extenders:
+            families[EXTENDERS] = []
+        alone = replace(
+            options,
+            profiles=probe_profiles(profile, families, gates)[1:],
+            probes=frozenset(map(profile_of, families)),
+            extended=frozenset({profile_of(EXTENDERS)}),
+            probed=name,
+        )
+        async with Run(world, alone) as run:
+            for at in own:
+                accepted[at] = await _try_families(run, pods[at], list(families))
+    return accepted
+
+
+async def _try_families(run: Run, pod: Object, families: Sequence[str]) -> Accepted:
+    run.forget([pod])
+    probes = [probe(pod, at, profile_of(family)) for at, family in enumerate(families)]
+    decisions = await run.schedule(probes, settle=False)
+    run.forget(probes)
+    run.put(PODS, {**pod, "metadata": dict(pod["metadata"])})
+    nodes = (frozenset(decision.candidates or ()) for decision in decisions.values())
+    return dict(zip(families, nodes, strict=True))
+
+
 async def _try(run: Run, pods: Mapping[int, Object]) -> dict[int, Acceptance]:
     running = [pod for pod in pods.values() if pod["spec"].get("nodeName")]
     run.forget(running)
-    probes = [probe(pod, f"simulation-{at:05d}", ALL) for at, pod in pods.items()]
+    probes = [probe(pod, at, ALL) for at, pod in pods.items()]
     decisions = await run.schedule(probes, settle=False)
     run.forget(probes)
     for pod in running:

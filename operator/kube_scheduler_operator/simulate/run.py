@@ -45,7 +45,9 @@ _POLL_OF_A_POD: Final = 0.0001
 _LAST_CONNECTIONS: Final = 0.02
 """Seconds in which the API server accepts connections that were made just before the end."""
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
-_SENTINEL: Final = "simulation-sentinel"
+IMPOSSIBLE: Final = "simulation_"
+"""The prefix of names that no object of a cluster can have: the API server refuses underscores."""
+_SENTINEL: Final = f"{IMPOSSIBLE}sentinel"
 _LOWEST_PRIORITY: Final = -(2**31)
 
 

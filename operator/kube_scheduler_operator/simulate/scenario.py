@@ -196,7 +196,7 @@ def _fresh(pod: Object) -> Object:
 def recreated(pod: Object, number: int) -> Object:
     """Return the pod that a controller creates for one that was preempted."""
     copied = _fresh(pod)
-    name = f"{pod['metadata']['name']}-again-{number}"
+    name = f"{pod['metadata']['name']}_again-{number}"  # no other pod can have an underscore
     copied["metadata"].update(name=name, uid=f"simulated-{name}")
     return copied
 

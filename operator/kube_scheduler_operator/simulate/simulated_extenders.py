@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..base.objects import mapping
 from ..config.effective.attachment import name_of
 from ..config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
-from ..config.effective.extenders.entry import agent_of, agent_url, agent_verbs, check_entry
+from ..config.effective.extenders.entry import agent_name, agent_of, agent_verbs, check_entry
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.in_tree_plugins import NEWEST
 from ..config.language.plugins.target_scheduler import Target
@@ -78,9 +78,9 @@ def simulated_extenders(
 
     for entry in entries:
         url = str(entry.get("urlPrefix") or "").rstrip("/")
-        name = url.rpartition("/")[2]
+        name = agent_name(url)
         spec = extenders.get(name)
-        if spec is None or agent_of(spec) is None or not _is_agent(url, name):
+        if spec is None or agent_of(spec) is None:
             leave_out(
                 f"the extender {url}",
                 "only agents of SchedulerExtenders can be simulated, and calling another one would "
@@ -109,11 +109,6 @@ def _not_called(extender: SimulatedExtender, spec: Mapping[str, Any]) -> str:
     if not left_out:
         return ""
     return f"SchedulerExtender {extender.name} is not called for {left_out}, which would be real"
-
-
-def _is_agent(url: str, name: str) -> bool:
-    port = url.removesuffix(f"/{name}").rpartition(":")[2]
-    return port.isdecimal() and url == agent_url(name, int(port))
 
 
 def _simulated(

@@ -195,7 +195,7 @@ class _Inquiry:
         pods = []
         for pod, scheduler in questions:
             self._count += 1
-            pods.append(probe(pod, f"simulation-{self._count:04d}", scheduler))
+            pods.append(probe(pod, self._count, scheduler))
         decisions = await self._run.schedule(pods, settle=False)
         self._run.forget(pods)
         return list(decisions.values())

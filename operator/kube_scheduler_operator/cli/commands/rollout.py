@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from ...base import names
@@ -13,15 +15,28 @@ from ...base.platform import Platform
 from ...config.effective.pipeline import is_ours
 from ...kube import resource as kinds
 from ...kube.api import Api
-from ...operator.controlplane.desired import desired_content
-from ...operator.controlplane.placement_gate import HELD, SIMULATING, recorded_check
+from ...kube.errors import Forbidden
+from ...operator.controlplane.desired import desired_content, desired_control_plane
+from ...operator.controlplane.placement_gate import (
+    HELD,
+    NOT_KNOWN,
+    SIMULATING,
+    WORSE,
+    recorded_check,
+)
 from ...operator.controlplane.placement_rules import rules_hash, rules_of
 from ...operator.controlplane.revision.history import Revision, read
-from ...operator.model.snapshot import Snapshot
-from ..cluster.compare import ParsedRevision, changes, parse_revision
+from ...operator.engine.held_edits import checked_specs
+from ...operator.model.snapshot import Loads, Snapshot
+from ..cluster.compare import ParsedRevision, agent_changes, changes, parse_revision
 from ..cluster.connection import connected
-from ..cluster.operator_objects import find_singleton, get_kubescheduler, read_snapshot
-from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
+from ..cluster.operator_objects import (
+    find_singleton,
+    get_kubescheduler,
+    list_by_name,
+    read_snapshot,
+)
+from ..cluster.revisions import nodes_by_revision
 from ..cluster.scheduler_contents import find_scheduler
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag
@@ -189,11 +204,9 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
             "edits are not checked where the provider runs the control plane's scheduler"
         )
     snapshot = await _snapshot(api, platform)
-    nodes = nodes_by_revision(snapshot.kubescheduler or {})
-    running = find_running_revision(await list_revisions(api, platform), nodes)
     settings, record = _held(snapshot)
     configuration = str(record.get("configuration") or "")
-    changed = _changes(snapshot, running, configuration)
+    changed = _changes(await _with_loads(api, snapshot), _running(snapshot), configuration)
     print_lines("This edit is held:", "")
     if changed is None:
         print_lines("  (see kubectl scheduler diff; it is not the one that the objects have now)")
@@ -235,16 +248,47 @@ def _held(snapshot: Snapshot) -> tuple[Object, Mapping[str, Any]]:
 def _sentences(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the edit changes for Pods, or why that is not known."""
     effect = str(record.get("effect") or record.get("message") or "")
-    if record.get("result") != "Worse":
+    if record.get("result") not in (WORSE, NOT_KNOWN):
         yield f"what it changes for Pods is not known: {effect}"
-    else:
-        yield from effect.split("; ")
+        return
+    if record.get("result") == NOT_KNOWN:
+        yield "what it changes for Pods is not known:"
+    yield from effect.split("; ")
 
 
-def _changes(snapshot: Snapshot, running: Revision, configuration: str) -> tuple[str, ...] | None:
+async def _with_loads(api: Api, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with LoadPolicies, and with the Secrets that the user may read."""
+    policies, secrets = None, dict[str, Object]()
+    with suppress(Forbidden):
+        policies = await list_by_name(api, kinds.LOAD_POLICIES)
+        if policies:
+            namespace, labeled = snapshot.platform.target_namespace, names.TOKEN_FOR_LABEL
+            listed = await api.list(kinds.SECRETS, namespace, label_selector=labeled)
+            secrets = {str(obj["metadata"]["name"]): obj for obj in listed.items}
+    return replace(snapshot, loads=Loads(policies, secrets=secrets))
+
+
+def _running(snapshot: Snapshot) -> Revision | None:
+    """Return the newest revision that a node runs; None if none is in use."""
+    nodes = nodes_by_revision(snapshot.kubescheduler or {})
+    for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts)):
+        if revision.ready and revision.complete and revision.number in nodes:
+            return revision
+    return None
+
+
+def _changes(
+    snapshot: Snapshot, running: Revision | None, configuration: str
+) -> tuple[str, ...] | None:
     """Return the changes that are held; None: the objects have changed since."""
+    if running is None:
+        return ("no revision is in use, so all of the configuration is new",)
     content, _ = desired_content(snapshot)
-    rules = rules_of(content) if content is not None else None
+    composition = desired_control_plane(snapshot).composition
+    specs = checked_specs(snapshot, (*composition.extenders, *composition.leaving))
+    rules = rules_of(content, specs.desired) if content is not None else None
     if content is None or rules is None or rules_hash(rules) != configuration:
         return None
-    return changes(parse_revision(running.content), parse_revision(content))
+    before = rules_of(running.content, specs.in_use)
+    edits = agent_changes(before, rules) if before is not None else ()
+    return (*changes(parse_revision(running.content), parse_revision(content)), *edits)

@@ -18,9 +18,9 @@ import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import aiohttp
 
@@ -52,10 +52,20 @@ log = logging.getLogger(__name__)
 
 LONGEST_EFFECT: Final = 2000
 """Characters of an effect that are kept for conditions, events and annotations."""
+_DECIDING_VERBS: Final = ("filter", "bind", "preempt")
+"""Verbs that decide whether a Pod gets a node; scores are not part of a check."""
 _POLL: Final = 0.5
 _CONNECTING: Final = 10.0
 _SILENCE: Final = 60.0
 """Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Omissions:
+    """What a simulation does not have, a sentence each."""
+
+    deciding: Sequence[str] = ()  # without it, the effect of the edit is not known
+    notes: Sequence[str] = ()  # for information
 
 
 Simulate = Callable[[PlacementQuestion], Awaitable[PlacementAnswer]]
@@ -115,13 +125,16 @@ class PlacementRunner:
 
 
 def answer_with(
-    question: PlacementQuestion, effect: EditEffect, situation_now: str, notes: Sequence[str]
+    question: PlacementQuestion, effect: EditEffect, situation_now: str, omissions: Omissions
 ) -> PlacementAnswer:
-    """Describe an effect; `notes` has a sentence for each thing that was not considered."""
-    sentences = "; ".join((*effect.sentences(), *(f"note: {note}" for note in notes)))
-    worse = bool(effect.lost or effect.newly_waiting)
+    notes = (f"note: {note}" for note in omissions.notes)
+    sentences = "; ".join((*effect.sentences(), *omissions.deciding, *notes))
     return PlacementAnswer(
-        question.identity, worse, sentences[:LONGEST_EFFECT], situation=situation_now
+        question.identity,
+        effect.worse,
+        sentences[:LONGEST_EFFECT],
+        situation=situation_now,
+        unknown=bool(omissions.deciding) or not effect.is_known,
     )
 
 
@@ -129,16 +142,19 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
     """Simulate in a Job of the cluster; `api` may write only while this process leads."""
 
     async def simulate(question: PlacementQuestion) -> PlacementAnswer:
-        world = await read_cluster(api, annotations=bool(question.extenders))
+        with_agents = bool(question.before.agents or question.after.agents)
+        world = await read_cluster(api, annotations=with_agents)
         world.version = str((await api.get_path("/version")).get("gitVersion") or "")
         now = await asyncio.to_thread(situation, world, _others(question, world))
         if now == question.situation:
             return PlacementAnswer(question.identity, situation=now, unchanged=True)
-        notes = list(world.notes)
+        notes: list[str] = []
         before, after = (
             _options(rules, question, world.version, notes)
             for rules in (question.before, question.after)
         )
+        left_out = (_left_out(question.before, before), _left_out(question.after, after))
+        omissions = Omissions((*world.notes, *not_called(*left_out)), notes)
         arguments = {
             "config": after.config,
             "flags": list(after.flags),
@@ -157,7 +173,7 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
             with contextlib.suppress(KubeError):
                 await job.delete()
         effect = await asyncio.to_thread(read_answer, edit_effect, content)
-        return answer_with(question, effect, now, notes)
+        return answer_with(question, effect, now, omissions)
 
     return simulate
 
@@ -168,8 +184,6 @@ def _others(question: PlacementQuestion, world: World) -> Mapping[str, object]:
         "version": world.version,
         "image": question.image,
         "command": question.command,
-        "extenders": [obj.get("spec") for obj in question.extenders],
-        "loadPolicies": [obj.get("spec") for obj in question.load_policies],
     }
 
 
@@ -180,14 +194,46 @@ def _options(
     config = {key: value for key, value in rules.config.items() if key != "extenders"}
     extenders = simulated_extenders(
         rules.config.get("extenders") or (),
-        question.extenders,
-        question.load_policies,
+        [_object(name, {"agent": agent}) for name, agent in rules.agents.items()],
+        [_object(name, spec) for name, spec in rules.load_policies.items()],
         version_of(version),
     )
     notes += [note for note in extenders.notes if note not in notes]
     return RunOptions(
         NO_BINARY, config, rules.flags, float(question.seconds), extenders=extenders.simulated
     )
+
+
+def _object(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+LeftOut = Mapping[str, Mapping[str, Any]]
+"""URL of an extender -> its entry, with only those verbs that a simulation does not call."""
+
+
+def _left_out(rules: PlacementRules, options: RunOptions) -> LeftOut:
+    called = {extender.entry["urlPrefix"]: extender.verbs for extender in options.extenders}
+    left_out = {}
+    for entry in rules.config.get("extenders") or ():
+        url = str(entry.get("urlPrefix"))
+        verbs = {f"{verb}Verb" for verb in called.get(url, ())}
+        rest = {key: value for key, value in entry.items() if key not in verbs}
+        if any(f"{verb}Verb" in rest for verb in _DECIDING_VERBS):
+            left_out[url] = rest
+    return left_out
+
+
+def not_called(before: LeftOut, after: LeftOut) -> Iterator[str]:
+    """Name the extenders without whose answers the effect of an edit is not known.
+
+    Which nodes a filter leaves for the others is never known; a Pod is bound as before if the entry
+    is as before.
+    """
+    for url in sorted(before.keys() | after.keys()):
+        was, now = before.get(url, {}), after.get(url, {})
+        if was != now or "filterVerb" in was:
+            yield f"the answers of the extender {url} are not known"
 
 
 def _plan(

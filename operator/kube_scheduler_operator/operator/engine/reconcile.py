@@ -19,11 +19,12 @@ from ..controlplane.cluster_operator import report_without_kubescheduler
 from ..controlplane.operand_image import operand_image
 from ..controlplane.rollout.roll_out import roll_out
 from ..extenders.agents import ControlPlaneAgents
-from ..loadpolicy.reconcile import LoadPolicies, load_policies
+from ..loadpolicy.reconcile import LoadPolicies
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot, bounded_snapshot
 from ..secondary.reconcile import SecondarySchedulers, observed_schedulers
 from . import managed_steps, steps
+from .held_edits import keep_back, reconcile_load_policies, release, run_agents
 from .stages import Containment, Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
 
 Reconcile = Callable[[Containment], Reconciled]
@@ -63,7 +64,7 @@ def _everywhere(attempt: Containment) -> Everywhere:
     image = attempt("find image", operand_image) or ""
     reconcile_all = steps.reconcile_secondary_schedulers
     secondary = attempt("reconcile secondary schedulers", reconcile_all, image)
-    loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
+    loads = attempt("reconcile load policies", reconcile_load_policies) or LoadPolicies()
     # Without the SecondarySchedulers, the served schedulerNames are unknown.
     diagnoses = attempt("diagnose", steps.diagnose, secondary) if secondary is not None else None
     known = secondary or _observe_schedulers(attempt)
@@ -81,24 +82,29 @@ def _manage_static_pods(attempt: Containment) -> Reconciled:
     # Settings of the schedulers that predate the operator.
     kept = attempt("adopt", adopted) or NOTHING
     # The effective configuration: config/effective/control_plane/scheduler.py.
-    decided = attempt("decide", steps.decide, everywhere, kept)
-    prepared = PreparedRevision(kept, decided)
-    if decided is not None:
+    proposed = attempt("decide", steps.decide, everywhere, kept)
+    # Edits of agents need no revision: until they are checked, the versions in use stay.
+    edits = attempt("keep edits back", keep_back, proposed) if proposed is not None else None
+    prepared = PreparedRevision(kept, None)
+    if edits is not None:
         # Extenders that the operator runs on control-plane nodes.
-        agents = attempt("run agents", steps.run_agents, decided) or ControlPlaneAgents()
+        agents = attempt("run agents", run_agents, edits.decided) or ControlPlaneAgents()
         # Ends the reconcile if spec.observedConfig is out of date.
         write = steps.write_observed_config
-        written = attempt("write observed config", write, everywhere, decided, agents) or ()
+        written = attempt("write observed config", write, everywhere, edits.decided, agents) or ()
         if isinstance(written, Plan):
             return Reconciled(everywhere, written)
-        prepared = PreparedRevision(kept, decided, agents, written)
+        prepared = PreparedRevision(kept, edits.decided, edits, agents, written)
     prepared = replace(prepared, failures=attempt.failures)
     # A revision has configuration, Pod and credentials.
     filled = attempt("fill revision", steps.fill_revision, prepared)
     if filled is None:
         return Reconciled(everywhere, None)
     # OperatorSettings: an edit may wait for a simulation, or be held.
-    check = attempt("check placements", steps.check_placements, prepared.settings, filled)
+    check = attempt("check placements", steps.check_placements, prepared, filled)
+    if check is not None:
+        released = attempt("release edits", release, everywhere, prepared, check)
+        everywhere, prepared = released or (everywhere, prepared)
     # Target ConfigMaps, then a numbered revision.
     revised = attempt("revise", steps.revise, filled, check)
     if revised is None:
@@ -127,7 +133,7 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
     # It also has the SchedulerProfiles of the control plane.
     attach = managed_steps.reconcile_attached_schedulers
     attached = attempt("reconcile attached schedulers", attach, requested)
-    loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
+    loads = attempt("reconcile load policies", reconcile_load_policies) or LoadPolicies()
     diagnoses = None
     if attached is not None:
         requested, secondary = attached

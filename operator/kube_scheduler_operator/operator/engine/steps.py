@@ -34,7 +34,7 @@ from ...config.effective.control_plane.scheduler import (
 )
 from ...config.effective.facts import Facts
 from ...config.effective.managed import moved_objects
-from ...config.effective.settings.validate import SettingsResult, placement_settings
+from ...config.effective.settings.validate import SettingsResult
 from ...config.language.validation.newer_versions import newer_version_findings
 from ...kube.resource import (
     CONFIG_MAPS,
@@ -68,11 +68,16 @@ from ..controlplane.desired import (
     size_findings,
 )
 from ..controlplane.managed import managed_name, platform_condition, scheduler_conditions
-from ..controlplane.placement_gate import PlacementCheck
+from ..controlplane.placement_gate import (
+    CheckedSpecs,
+    PlacementCheck,
+    remembered_check,
+    settings_in_effect,
+)
 from ..controlplane.placement_gate import check_placements as decide_placements
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
-from ..controlplane.revision.history import configurations_in_use, refusal_of
+from ..controlplane.revision.history import refusal_of
 from ..controlplane.revision.revise import revise as decide_revision
 from ..controlplane.rollout.guards import plan_guards
 from ..controlplane.rollout.observe import observe as observe_pods
@@ -97,7 +102,7 @@ from ..controlplane.target_config_maps import (
 )
 from ..controlplane.versions import next_version_condition
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
-from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
+from ..extenders.agents import ControlPlaneAgents, removed_agents
 from ..extenders.status import report_extenders, unobserved_extenders
 from ..model import operand_pods
 from ..model.apply import apply
@@ -199,16 +204,6 @@ def version_findings(facts: Facts) -> tuple[Finding, ...]:
     return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
 
 
-def run_agents(snapshot: Snapshot, decided: DecidedControlPlane) -> ControlPlaneAgents:
-    composition = decided.control_plane.composition
-    return control_plane_agents(
-        snapshot,
-        (*composition.extenders, *composition.leaving),
-        partial(configurations_in_use, snapshot),
-        composition.config,
-    )
-
-
 def write_observed_config(
     snapshot: Snapshot,
     everywhere: Everywhere,
@@ -244,22 +239,23 @@ def write_observed_config(
 
 def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
     """Make the content that a revision would have, unless a finding blocks it."""
-    content, decided = None, prepared.decided
-    if decided is not None and not any(finding.blocking for finding in prepared.findings):
-        credentials = decided.credentials.parts
-        content = content_of(decided.control_plane, credentials, prepared.adopted)
+    content, edits = None, prepared.edits
+    if edits is not None and not any(finding.blocking for finding in prepared.findings):
+        credentials = edits.proposed.credentials.parts
+        content = content_of(edits.proposed.control_plane, credentials, prepared.adopted)
     too_large = size_findings(content) if content is not None else ()
     return Filled(None if too_large else content, observe_pods(snapshot), too_large)
 
 
 def check_placements(
-    snapshot: Snapshot, settings: SettingsResult | None, filled: Filled
+    snapshot: Snapshot, prepared: PreparedRevision, filled: Filled
 ) -> PlacementCheck:
     """Keep the rules in use while an edit of them is simulated or held."""
-    observation = filled.observation
-    chosen = placement_settings(settings.spec if settings is not None else None)
+    observation, edits = filled.observation, prepared.edits
+    settings = settings_in_effect(snapshot, prepared.settings)
+    specs = edits.specs if edits is not None else CheckedSpecs()
     existing = partial(decide_revision, snapshot, None, observation.swapping, observation.disks)
-    return decide_placements(snapshot, filled.content, chosen, existing)
+    return decide_placements(snapshot, filled.content, settings, specs, existing)
 
 
 def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> Revised:
@@ -549,7 +545,10 @@ def remove(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Findin
 
 
 def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Forget the last accepted versions of its objects, after the removal of the scheduler."""
+    """Forget the last accepted versions of its objects, after the removal of the scheduler.
+
+    Which configurations ran is kept: coming back is an edit, too.
+    """
 
     def own(objects: Mapping[str, Object] | None) -> dict[str, Object]:
         return {name: obj for name, obj in (objects or {}).items() if not is_attached(obj)}
@@ -557,7 +556,7 @@ def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
     return (
         *forget(SCHEDULER_PROFILES, own(snapshot.scheduler_profiles)),
         *forget(SCHEDULER_EXTENDERS, own(snapshot.scheduler_extenders)),
-        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
+        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}, remembered_check(snapshot)),
     )
 
 

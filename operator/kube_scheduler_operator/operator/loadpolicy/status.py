@@ -17,7 +17,14 @@ from ...scheduling.load.policy import NODE_METRICS
 from ...scheduling.load.reported_state import ReportedState
 from ..model.plan import Event
 from ..model.snapshot import Snapshot
-from ..status.accepted import ACCEPTED, LAST_ACCEPTED, NOT_IN_USE, accepted_version, remembered
+from ..status.accepted import (
+    ACCEPTED,
+    LAST_ACCEPTED,
+    NOT_IN_USE,
+    accepted_version,
+    remembered,
+    waiting_condition,
+)
 from ..status.conditions import (
     AS_EXPECTED,
     Condition,
@@ -55,7 +62,9 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     exporters = _exporters(snapshot, inputs)
     available, wait = _available(snapshot, inputs, reported, exporters)
     trouble = snapshot.write_errors.get(LOAD_POLICIES.named(inputs.name), "")
-    degraded = _degraded(accepted, available, trouble, reported, exporters)
+    is_wrong = accepted.status != "True" and not inputs.effective.is_held
+    rejected = accepted if is_wrong else None
+    degraded = _degraded(rejected, available, trouble, reported, exporters)
     current = (accepted, available, degraded)
     generation = int(inputs.obj["metadata"].get("generation") or 0)
     in_force = dict(inputs.effective.spec) if accepted.status == "True" else None
@@ -68,8 +77,8 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
         status |= _counts(reported, reported.time)
     serious = [
         condition.message or condition.reason
-        for condition in (accepted, available)
-        if condition.status != "True" and condition.reason != "Starting"
+        for condition in (rejected, available)
+        if condition is not None and condition.status != "True" and condition.reason != "Starting"
     ]
     return Report(
         status,
@@ -109,6 +118,9 @@ def _accepted(inputs: StatusInput, before: Mapping[str, Any]) -> Condition:
             "a cluster has one LoadPolicy: delete one of the two"
         )
         return Condition(names.ACCEPTED, "False", ANOTHER, message)
+    if inputs.effective.is_held:
+        uses_last_accepted = inputs.effective.request is not None
+        return waiting_condition(before, uses_last_accepted=uses_last_accepted)
     if not wrong:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
     if inputs.effective.uses_last_accepted:
@@ -180,15 +192,15 @@ def _without_pods(snapshot: Snapshot, daemon_set: str, wanted: int) -> str:
 
 
 def _degraded(
-    accepted: Condition,
+    rejected: Condition | None,  # None unless the current spec has an error
     available: Condition,
     trouble: str,
     reported: ReportedState,
     exporters: str,
 ) -> Condition:
     problems: list[tuple[str, str]] = []
-    if accepted.status != "True":
-        problems.append((accepted.reason, accepted.message))
+    if rejected is not None:
+        problems.append((rejected.reason, rejected.message))
     if trouble:
         problems.append((SYNC_ERROR, trouble))
     if available.status != "True" and available.reason not in ("Starting", "NotInForce"):

@@ -88,6 +88,7 @@ class PlacementAnswer:
     error: str = ""  # why there is no result; empty if there is one
     situation: str = ""  # hash of the Pods, Nodes and other objects that the result is about
     unchanged: bool = False  # whether it is that of the question: the last result still holds
+    unknown: bool = False  # whether something that the edit may change was not tried
 
 
 @dataclass(frozen=True, slots=True)

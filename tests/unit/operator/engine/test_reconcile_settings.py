@@ -150,6 +150,10 @@ def test_a_removal_forgets_the_status() -> None:
     )
     reports = [a for a in reconcile(cluster).reports if a.resource == OPERATOR_SETTINGS]
     assert [a.obj["status"] for a in reports] == [{}]
+    ran = {"placementCheck": {"ran": ["0" * 64]}}
+    obj["status"] |= {"placementCheck": {**ran["placementCheck"], "state": "Held"}}
+    reports = [a for a in reconcile(cluster).reports if a.resource == OPERATOR_SETTINGS]
+    assert [a.obj["status"] for a in reports] == [ran]
 
 
 def test_edits_between_two_revisions_are_named() -> None:

@@ -32,6 +32,7 @@ SHORTEST_OF_FILTER: Final = 0.1
 
 _SHORTEST, _LONGEST = 0.001, 60.0
 _LONGEST_NAME: Final = 40
+_DIGITS_OF_A_PORT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,13 @@ def agent_verbs(agent: Mapping[str, Any]) -> tuple[str, ...]:
 def agent_url(name: str, port: int) -> str:
     """Return the URL at which the scheduler calls an agent, without the verb."""
     return f"http://{LOOPBACK}:{port}/{name}"
+
+
+def agent_name(url: str) -> str:
+    """Return the SchedulerExtender whose agent has this URL; empty if it is not an agent's."""
+    port, _, name = url.removeprefix(f"http://{LOOPBACK}:").partition("/")
+    is_port = port.isdecimal() and len(port) <= _DIGITS_OF_A_PORT
+    return name if is_port and url == agent_url(name, int(port)) else ""
 
 
 @cached_by_content(256)

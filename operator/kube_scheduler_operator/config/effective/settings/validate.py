@@ -36,10 +36,13 @@ from .requested_pod import (
 # --- placementCheck ------------------------------------------------------------------------------
 
 OFF: Final = "Off"
+WARN: Final = "Warn"
 GATE: Final = "Gate"
 
 DEFAULT_SECONDS: Final = 300
 """Enough to pull two images on a new node, read a cluster and try 2,000 kinds of Pods."""
+SHORTEST_SECONDS: Final = 30
+"""The minimum of `timeoutSeconds`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,28 @@ class PlacementSettings:
 
 
 def placement_settings(spec: Mapping[str, Any] | None) -> PlacementSettings:
-    """Read the settings in a valid spec; a zero value counts as unset."""
+    """Read the settings in a spec; a zero value counts as unset, like one that is not valid."""
     check = mapping(mapping(spec).get("placementCheck"))
+    mode, seconds, approved = (check.get(key) for key in ("mode", "timeoutSeconds", "approved"))
     return PlacementSettings(
-        str(check.get("mode") or OFF),
-        int(check.get("timeoutSeconds") or DEFAULT_SECONDS),
-        str(check.get("approved") or ""),
+        mode if mode in (WARN, GATE) else OFF,
+        seconds if isinstance(seconds, int) and seconds >= SHORTEST_SECONDS else DEFAULT_SECONDS,
+        approved if isinstance(approved, str) else "",
     )
+
+
+def settings_of_check(
+    spec: Mapping[str, Any], in_use: Mapping[str, Any] | None
+) -> PlacementSettings:
+    """Read the settings in the current spec, or while they are not valid in the version in use.
+
+    An error in another setting does not count: it must not end a Gate, nor delay an approval.
+    """
+    check = spec.get("placementCheck")
+    obj = {"spec": {"placementCheck": check}}
+    wrong_types = any(validate_object(obj, DEFINITION, OPERATOR_SETTINGS.version))
+    is_valid = not wrong_types and not any(_check_problems(mapping(check)))
+    return placement_settings(spec if is_valid or in_use is None else in_use)
 
 
 SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
@@ -75,9 +93,6 @@ PODS: Final = (SPEC, "pods")
 CHECK: Final = (SPEC, "placementCheck")
 MANAGED_FIELDS: Final = ("resources", "priorityClassName")
 """The fields that the Deployment in place of the control plane's scheduler supports as well."""
-
-SHORTEST_SECONDS: Final = 30
-"""The minimum of `timeoutSeconds`."""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
 _MEBIBYTE: Final = 2**20
