@@ -36,7 +36,7 @@ from ..cluster.operator_objects import (
     list_by_name,
     read_snapshot,
 )
-from ..cluster.revisions import nodes_by_revision
+from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import find_scheduler
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag

@@ -1,4 +1,4 @@
-"""Every command that simulates knows the same schedulers: which one serves a Pod is one decision."""
+"""All commands answer alike which scheduler serves a Pod."""
 
 from __future__ import annotations
 
