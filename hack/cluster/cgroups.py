@@ -11,6 +11,7 @@ containers' cgroups beside, not below, that of the daemons, because only leaves 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from pathlib import Path
@@ -25,6 +26,8 @@ ROOT = "kso-sandbox"
 _WEIGHTS = {"cpu.shares": "4096", "cpu.weight": "400"}
 """v1 and v2: four times the usual. All nodes together are one group, and beside it tests and
 benchmarks are one for each session: a kubelet must not wait for them."""
+_ATTEMPTS = 10
+_GONE = (errno.ENOENT, errno.ENODEV)  # the parent does not exist any more, or is being removed
 _LET_GO_SECONDS = 10.0
 """How long a cgroup whose processes have ended is waited for."""
 
@@ -49,7 +52,7 @@ def create(sandbox: str, node: str) -> list[Path]:
     for hierarchy in _hierarchies():
         group = hierarchy / ROOT / sandbox / node / "daemons"
         try:
-            group.mkdir(parents=True, exist_ok=True)
+            _make(group)
             _inherit_cpuset(hierarchy, group)
             _weigh(hierarchy / ROOT)
         except OSError as error:
@@ -59,6 +62,18 @@ def create(sandbox: str, node: str) -> list[Path]:
             ) from error
         made.append(group)
     return made
+
+
+def _make(group: Path) -> None:
+    """Make a cgroup, also while the last other sandbox goes and takes the shared root along."""
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            group.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno not in _GONE or not attempts_left:
+                raise
+        else:
+            return
 
 
 def _inherit_cpuset(hierarchy: Path, group: Path) -> None:
@@ -87,7 +102,9 @@ def enter(groups: Sequence[Path], command: Sequence[str]) -> list[str]:
 
 def sandboxes() -> set[str]:
     """The sandboxes that have cgroups."""
-    return {path.name for tree in _trees() for path in tree.iterdir() if path.is_dir()}
+    # os.walk finds nothing in a root that goes away while it looks; Path.iterdir fails.
+    roots = (next(os.walk(tree), None) for tree in _trees())
+    return {name for root in roots if root is not None for name in root[1]}
 
 
 def processes(sandbox: str, node: str = "") -> set[int]:

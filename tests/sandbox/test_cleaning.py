@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,6 +161,32 @@ def test_a_cgroup_that_is_still_held_is_waited_for(
     monkeypatch.setattr(time, "sleep", lambda _: (group / "holder").unlink())
     cgroups.remove("dev")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_root_of_cgroups_that_another_sandbox_removes_meanwhile_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dev").mkdir()
+    monkeypatch.setattr(cgroups, "_trees", lambda: [tmp_path / "gone", tmp_path])
+    assert cgroups.sandboxes() == {"dev"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENODEV])
+def test_a_cgroup_is_made_while_another_sandbox_removes_their_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    make, failures = Path.mkdir, [OSError(number, "gone")]
+
+    def mkdir(path: Path, *args: Any, **options: Any) -> None:
+        if failures and path.name == "daemons":
+            raise failures.pop()
+        make(path, *args, **options)
+
+    monkeypatch.setattr(cgroups, "_hierarchies", lambda: iter([tmp_path]))
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    (group,) = cgroups.create("dev", "node")
+    assert group.is_dir()
+    assert not failures
 
 
 def test_namespaces_of_a_sandbox_with_a_longer_name_are_kept(
