@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from ...base.environment import SECRET_FORM
 from ...base.findings import Path as FieldPath
 from ...base.findings import listed_paths
 from ...base.json_text import exceeds_depth
@@ -25,11 +26,6 @@ _SECRET_FIELD: Final = re.compile(
 )
 """Matches the name of a field without its separators: keyData, key-data and key_data are one."""
 _SEPARATORS: Final = re.compile(r"[-_.\s]")
-# A URL with a user; a private key, in base64 as well; a JSON Web Token.
-_SECRET_VALUE: Final = re.compile(
-    r"://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----|LS0tLS1CRUdJTi(?!BDRVJUSUZJQ0FUR)"
-    r"|\beyJ[\w-]+\.eyJ[\w-]+\."
-)
 
 ForeignContent: TypeAlias = Callable[[Mapping[str, Any]], str]
 """Returns what a document has besides a scheduler's configuration, and the fix; empty: nothing."""
@@ -103,6 +99,6 @@ def credentials(value: Any, path: FieldPath = (), *, secret: bool = False) -> It
     elif secret and isinstance(value, int) and path and isinstance(path[-1], int):
         yield path  # Go decodes a list of numbers as bytes
     elif isinstance(value, str) and (
-        _SECRET_VALUE.search(value) or (secret and value and not value.startswith("/"))
+        SECRET_FORM.search(value) or (secret and value and not value.startswith("/"))
     ):
         yield path

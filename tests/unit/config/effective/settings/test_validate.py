@@ -128,6 +128,8 @@ def file(path: str, at: str = "") -> dict[str, Any]:
          'env[0].value: the variable "API_TOKEN" has credentials'),
         ({"env": [{"name": "HTTPS_PROXY", "value": "http://me:hunter2@proxy:3128"}]},
          'env[0].value: the variable "HTTPS_PROXY" has credentials'),
+        ({"env": [{"name": "A", "value": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t"}]},
+         'env[0].value: the variable "A" has credentials'),
         ({"annotations": {"kubernetes.io/config.source": "api"}},
          "annotations['kubernetes.io/config.source']: this annotation belongs to the kubelet"),
         ({"annotations": {"kube-scheduler-operator.dev/content-hash": "x"}},
