@@ -16,7 +16,7 @@ from ....base.bounded_cache import cached_by_content
 from ....base.crd_schema import validate_object
 from ....base.decoding import INVALID_TYPE, INVALID_VALUE
 from ....base.defects import DEFECT
-from ....base.environment import holds_credentials
+from ....base.environment import chooses_code, holds_credentials
 from ....base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
 from ....base.objects import mapping
 from ....base.platform import Platform
@@ -285,6 +285,9 @@ def _environment_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
             message = f'the variable "{name}" is already set'
             yield Problem(DUPLICATE, (*path, "name"), message, "remove one of the two")
         seen.add(name)
+        if chooses_code(name):
+            message = f'the variable "{name}" chooses the code of a program'
+            yield Problem(NOT_ALLOWED, (*path, "name"), message, "remove it")
         if holds_credentials(name, str(variable.get("value") or "")):
             message = (
                 f'the variable "{name}" has credentials, which would be stored in ConfigMaps and '

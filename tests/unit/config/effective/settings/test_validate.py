@@ -126,6 +126,8 @@ def file(path: str, at: str = "") -> dict[str, Any]:
         ({"env": [{"name": "A", "valueFrom": {}}]}, "env[0].valueFrom: "),
         ({"env": [{"name": "API_TOKEN", "value": "hunter2"}]},
          'env[0].value: the variable "API_TOKEN" has credentials'),
+        ({"env": [{"name": "LD_PRELOAD", "value": "/etc/ssl/certs/a"}]},
+         'env[0].name: the variable "LD_PRELOAD" chooses the code of a program'),
         ({"env": [{"name": "HTTPS_PROXY", "value": "http://me:hunter2@proxy:3128"}]},
          'env[0].value: the variable "HTTPS_PROXY" has credentials'),
         ({"env": [{"name": "A", "value": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t"}]},
