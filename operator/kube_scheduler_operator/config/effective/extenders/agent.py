@@ -29,7 +29,9 @@ _REQUESTS: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96M
 _RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}}
 """Three times its use for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
 
-_PATIENT: Final[Mapping[str, Any]] = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
+_PATIENT: Final[Mapping[str, Any]] = {
+    "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6,
+}  # fmt: skip
 _NOTICED: Final[Mapping[str, Any]] = {
     "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3,
     "terminationGracePeriodSeconds": 1,
