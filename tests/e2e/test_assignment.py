@@ -267,10 +267,13 @@ def test_without_webhook_or_policy_pods_go_to_the_default_scheduler(assigned: As
     until(assigned.assigning, 90, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
 
 
-@contextlib.contextmanager
-def _hanging(assigned: Assigned) -> Iterator[None]:
+def _hanging(assigned: Assigned) -> contextlib.AbstractContextManager[None]:
     """Both replicas of the operator are stopped, and their ports stay open."""
-    stopped = pids_of(assigned, f"app.kubernetes.io/name={names.PROGRAM}", "operator")
+    return _stopped(pids_of(assigned, f"app.kubernetes.io/name={names.PROGRAM}", "operator"))
+
+
+@contextlib.contextmanager
+def _stopped(stopped: list[int]) -> Iterator[None]:
     assert len(stopped) >= 2
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
@@ -329,6 +332,17 @@ def test_with_the_scheduler_dead_new_pods_go_to_the_default_one(assigned: Assign
     print(f"{assigned.way}: {len(waiting)} of {len(made)} Pods waited for the scheduler's return")
     until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
     assigned.clean(SELECTED)
+
+
+def test_with_the_scheduler_hanging_new_pods_go_to_the_default_one(assigned: Assigned) -> None:
+    """Its Pods are Ready for half a minute; its Lease expires after 15 s."""
+    until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
+    with _stopped(pids_of(assigned, f"{names.SECONDARY_LABEL}={PACKED}", "kube-scheduler")):
+        began = time.monotonic()
+        until(lambda: assigned.scheduler_of_new() == DEFAULT, 25, "its Lease has expired")
+        print(f"{assigned.way}: withdrawn {time.monotonic() - began:.1f} s after it was stopped")
+        assert "no renewal of the Lease" in assigned.condition_of(names.ASSIGNED)[1]
+    until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
 
 
 def _by_name(assigned: Assigned) -> dict[str, dict[str, Any]]:

@@ -31,10 +31,8 @@ _RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}
 """Three times its use for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
 
 _PATIENT: Final[Mapping[str, Any]] = {
-    "periodSeconds": 10,
-    "timeoutSeconds": 5,
-    "failureThreshold": 6,
-}
+    "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6,
+}  # fmt: skip
 _NOTICED: Final[Mapping[str, Any]] = {
     "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3,
     "terminationGracePeriodSeconds": 1,
