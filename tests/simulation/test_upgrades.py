@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from dataclasses import replace
 from functools import partial
 
@@ -56,6 +57,40 @@ def test_nodes_follow_as_kubeadm_upgrades_them() -> None:
     world.settle()
     assert world.current() == dict.fromkeys(world.machines, 2)
     assert {image(one) for one in world.machines.values()} == {IMAGE}
+
+
+LATE = 30
+"""Seconds by which a condition may lag behind: a guard that has just ended starts after 20 s."""
+
+
+def test_conditions_are_true_through_an_upgrade() -> None:
+    world = adopted(3)
+    worked = {name: deque[bool](maxlen=LATE) for name in world.machines}
+
+    def check() -> None:
+        for name, machine in world.machines.items():
+            seen = worked[name]
+            seen.append(bool(machine.work))
+            text = f'node "{name}": `kubeadm upgrade` uses'
+            claimed = text in message(world, names.KUBEADM_UPGRADE)
+            assert any(seen) or not claimed, f"no kubeadm works on {name}"
+            assert claimed or not (len(seen) == LATE and all(seen)), f"unreported on {name}"
+        assert world.condition(names.VERSION_SKEW) == "False", message(world, names.VERSION_SKEW)
+        assert world.condition(names.STATIC_PODS_AVAILABLE) == "True"
+        assert world.condition(names.NODE_INSTALLER_DEGRADED) == "False"
+        available = world.operator_condition("Available")
+        assert available["status"] == "True"
+        assert "no scheduler pod is Ready" not in available["message"].splitlines()
+
+    for seed, name in enumerate(sorted(world.machines)):
+        run = Kubeadm(world, world.machines[name], NEW, seed=seed)
+        rest = 60
+        while not run.done or rest:
+            rest -= run.done
+            world.run(1.0)
+            check()
+        assert run.error == ""
+    world.settle()
 
 
 def test_an_edit_waits_while_kubeadm_works_on_a_node() -> None:

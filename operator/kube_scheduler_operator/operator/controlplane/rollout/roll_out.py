@@ -77,7 +77,8 @@ def _move(step: RolloutStep) -> tuple[RolloutStep, set[str]]:
     repairs = find_repairs(step, number, drifted)
     behind = [status for status in step.node_statuses if status.current < number]
     step, able = _able(step, [status for status in behind if not status.target])
-    chosen, target = None, desired
+    chosen: NodeStatus | None = None
+    target = desired
     if not step.moving and (able or repairs):
         step, chosen, target = _choose(step, able, repairs, desired)
     if chosen is not None:
