@@ -43,7 +43,7 @@ def simulated(folder: Path, binary: Path) -> Figures:
         file = folder / f"{workload.name}.yaml"
         file.write_text(yaml.safe_dump_all(workload.objects(scheduling.DEFAULT_SCHEDULER)))
         say(f"simulate {workload.name}")
-        command = [
+        command: list[str | Path] = [
             python(), "-c", _PLUGIN, "simulate", "-f", file, "--from-files", cluster,
             "--repeat", str(SIMULATED), "--kube-scheduler", binary, "-o", "json",
         ]  # fmt: skip
