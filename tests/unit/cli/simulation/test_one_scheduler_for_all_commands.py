@@ -1,4 +1,4 @@
-"""Every command that simulates knows the same schedulers: which one serves a Pod is one decision."""
+"""All commands that simulate know the same schedulers: which one serves a Pod is one decision."""
 
 from __future__ import annotations
 
