@@ -136,11 +136,12 @@ class OneCluster(FakeCluster):
         for deployment in self.list(DEPLOYMENTS):
             metadata = deployment["metadata"]
             labels = deployment["spec"].get("template", {}).get("metadata", {}).get("labels", {})
-            other = labels.get(names.CONFIG_HASH_LABEL) != self.good
-            observed = deployment.get("status", {}).get("observedGeneration")
-            if self.good and metadata["name"] == PACKED and other:
-                if observed != metadata["generation"]:
-                    roll_out(self.server, deployment, self.clock.stamp(), REFUSAL)
+            is_refused = self.good and labels.get(names.CONFIG_HASH_LABEL) != self.good
+            is_new = (
+                deployment.get("status", {}).get("observedGeneration") != metadata["generation"]
+            )
+            if metadata["name"] == PACKED and is_refused and is_new:
+                roll_out(self.server, deployment, self.clock.stamp(), REFUSAL)
         super()._run_workloads()
 
     def later(self, seconds: float = 120.0) -> None:
