@@ -78,7 +78,7 @@ async def waiting_groups(
             tried.append(pod)
     for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):
         if acceptance.nodes and (why := (idle or {}).get(pod["spec"]["schedulerName"])):
-            put(IDLE, f"fits, but {why}", pod)
+            put(IDLE, f"fits; {why}", pod)
         elif acceptance.nodes:
             put(QUEUED, f"fits: it is in the queue, or backs off{_unless(pod, options)}", pod)
         else:

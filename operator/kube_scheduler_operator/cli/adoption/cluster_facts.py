@@ -213,10 +213,9 @@ def _user(namespace: str, account: str) -> dict[str, Any]:
 
 async def _unlimited(api: ApiClient, platform: Platform) -> list[UnlimitedAccount]:
     """Return the ServiceAccounts of the operator's Pods that may do everything."""
-    accounts = [
-        (platform.operator_namespace, platform.operator.account),
-        (platform.target_namespace, names.INSTALLER_SERVICE_ACCOUNT),
-    ]
+    accounts = [(platform.operator_namespace, platform.operator.account)]
+    if platform.owns_static_pods:
+        accounts.append((platform.target_namespace, names.INSTALLER_SERVICE_ACCOUNT))
     unlimited = [
         (namespace, account)
         for namespace, account in accounts

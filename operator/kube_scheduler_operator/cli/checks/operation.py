@@ -7,11 +7,20 @@ from typing import Any, Final
 
 from ... import __version__
 from ...base import names
+from ...base.foreign_text import foreign
+from ...base.limits import FOREIGN_REASON
 from ...base.management import REMOVED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
 from ...operator.model import operand_pods
-from ...operator.model.pod_status import PULL, containers, init_containers, is_ready
+from ...operator.model.pod_status import (
+    PULL,
+    containers,
+    init_containers,
+    is_ready,
+    message_of,
+    reason_of,
+)
 from ...operator.model.snapshot import AssignmentWay
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
@@ -403,7 +412,8 @@ def images(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
                 node = mapping(pod.get("spec")).get("nodeName") or "(none)"
                 yield CheckProblem(
                     f"Pod {namespace}/{name} on node {node} cannot have the image "
-                    f"{container.get('image')}: {waiting.get('message') or waiting['reason']}",
+                    f"{foreign(str(container.get('image')), FOREIGN_REASON)}: "
+                    f"{message_of(waiting) or reason_of(waiting)}",
                     "push the image, or correct its name in the manifests or in the object that "
                     "sets it; for a registry that needs credentials set --image-pull-secrets",
                 )

@@ -303,7 +303,7 @@ def _fitting(explanation: Explanation, idle: str) -> Iterator[str]:
     yield f"{fits}: {_named(explanation.candidates)}{_unless(explanation)}."
     decision = explanation.decision
     if decision.node and idle:
-        yield f"kube-scheduler would place it on {decision.node}, but {idle}."
+        yield f"kube-scheduler would place it on {decision.node}; {idle}."
     elif decision.node:
         yield (
             f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...base.platform import Platform
 from ...kube.client import ApiClient
-from ...simulate.configuration import default_configuration
+from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.edit_effect import edit_effect
 from ...simulate.placements import distribution, placements
 from ...simulate.run import RunOptions, simulated_names
@@ -44,7 +44,9 @@ async def placement_sentences(
         KubeError: the cluster cannot be read.
         CommandError: the simulation cannot be run.
     """
-    async with aclosing(await from_cluster(api, platform, args, None)) as simulation:
+    # The edit may be that of a SecondaryScheduler; then the others are its surroundings.
+    name = str(profiles_of(before.config)[0]["schedulerName"])
+    async with aclosing(await from_cluster(api, platform, args, name)) as simulation:
         try:
             old, new = _options(simulation, before), _options(simulation, after)
             effect = await simulation.ask(

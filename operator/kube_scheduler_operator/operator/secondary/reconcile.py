@@ -21,6 +21,7 @@ from ...config.effective.attribution import attribute_extenders, attribute_profi
 from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import Facts
 from ...config.effective.objects import Objects
+from ...config.effective.pipeline import is_ours
 from ...config.effective.profiles.validate import ProfileResult
 from ...config.effective.secondary.request import SchedulerRequest
 from ...config.effective.secondary.request import read as read_request
@@ -371,7 +372,9 @@ def _keep_config_map(
 ) -> tuple[Action, ...]:
     """Create the ConfigMap of `target`; an existing one is immutable except for its metadata."""
     wanted = config_map(desired.request, target)
-    settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION) or desired.inputs
+    # The managed scheduler is made of other objects, which its own annotation has.
+    ours = is_ours(obj)
+    settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION) if ours else desired.inputs
     if settings and desired.content is not None and target.hash == desired.content.hash:
         # For `kubectl scheduler rollout undo`: the settings of users that led to this content.
         wanted["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.checks.operation import INFORMATIONAL
 from kube_scheduler_operator.cli.commands import status
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
@@ -200,6 +202,45 @@ async def test_of_how_many_nodes_the_load_is_known(cluster: Cluster) -> None:
         "available": "True",
         "message": message,
     }
+
+
+@pytest.mark.parametrize("type_", [*INFORMATIONAL, names.KUBEADM_UPGRADE])
+async def test_every_informational_condition_is_a_warning(cluster: Cluster, type_: str) -> None:
+    healthy(cluster)
+    condition = {"type": type_, "status": "True", "reason": "R", "message": "what is so"}
+    cluster.kubescheduler({"a": 2}, status={"conditions": [condition]})
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert {"object": "KubeScheduler", "message": "what is so"} in shown["warnings"]
+    assert shown["healthy"], "it is for information"
+
+
+async def test_an_operator_that_does_not_run_is_a_problem_whatever_the_conditions_say(
+    cluster: Cluster,
+) -> None:
+    healthy(cluster)
+    cluster.lease(KUBEADM.operator_namespace, KUBEADM.operator.lease, age=60)
+    done = await cluster.run("status")
+    assert done.code == 1
+    assert done.out.startswith("PROBLEM  operator (Observed)")
+    assert "(observed before the operator stopped)" in done.out
+    assert "kubectl -n kube-scheduler-operator logs" in done.out.partition("Next: ")[2]
+
+
+async def test_a_holder_that_does_not_renew_its_lease_is_no_leader(cluster: Cluster) -> None:
+    healthy(cluster)
+    lease = (KUBEADM.operand_lease_namespace, KUBEADM.operand_lease_name)
+    cluster.lease(*lease, holder="b_x", age=60)
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert shown["leaseHolder"] == ""
+    assert "has not renewed it since" in shown["leaseProblem"]
+    assert [node["leader"] for node in shown["nodes"]] == [False, False]
+
+
+async def test_what_may_not_be_read_is_not_known(cluster: Cluster) -> None:
+    healthy(cluster)
+    cluster.api.fail(403, path="/deployments", times=None, reason="Forbidden")
+    done = await cluster.run("status")
+    assert (done.code, "Not known  " in done.out) == (0, True)
 
 
 async def test_an_unknown_platform_is_wrong_usage(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""All commands answer alike which scheduler serves a Pod."""
+"""All commands that simulate know the same schedulers: which one serves a Pod is one decision."""
 
 from __future__ import annotations
 
