@@ -222,7 +222,7 @@ def removed(world: World) -> None:
     """`managementState: Removed`, until the scheduler from before the operator runs again."""
     world.spec(managementState="Removed")
     stock = lambda: not world.entries and not world.revisions  # noqa: E731
-    world.run_until(stock, 120.0, "removed")
+    world.run_until(stock, 300.0, "removed")
     world.run(5.0)
 
 
@@ -244,6 +244,7 @@ def test_leaving_never_waits_and_coming_back_with_an_edit_does() -> None:
     approve(world)
     world.run(5.0)
     world.settle(120)
+    world.run(2.0)
     assert percentage(world) == WORSE
     assert record(world)["ran"][-1] == record(world)["configuration"]
 

@@ -48,22 +48,36 @@ def rules_of(content: RevisionContent, specs: AgentSpecs) -> PlacementRules | No
     if not config or not operand:
         return None
     kept = {key: config[key] for key in PLACEMENT_FIELDS if key in config}
-    called = called_agents(kept)
-    agents = {name: deciding_fields(specs.extenders.get(name, {})) for name in called}
+    agents = {
+        name: fields
+        for name in called_names(kept)
+        if (fields := deciding_fields(specs.extenders.get(name, {})))
+    }
     return PlacementRules(
         kept,
         _flags(operand),
         {item["name"]: item.get("value", "") for item in _proxies(operand, config)},
-        {name: agent for name, agent in agents.items() if agent},
-        specs.load_policies if called else {},
+        agents,
+        specs.load_policies if _calls_agents(kept, agents) else {},
     )
 
 
-def called_agents(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the SchedulerExtenders whose agents a configuration calls."""
+def called_names(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the SchedulerExtenders whose agents a configuration may call.
+
+    An agent can be reached by several hosts, but its path has the name.
+    """
+    return tuple(url.rstrip("/").rpartition("/")[2] for url in _urls(config))
+
+
+def _calls_agents(config: Mapping[str, Any], agents: Mapping[str, Any]) -> bool:
+    """Whether it calls one, also of an object that was deleted."""
+    return bool(agents) or any(map(agent_name, _urls(config)))
+
+
+def _urls(config: Mapping[str, Any]) -> list[str]:
     extenders = map(mapping, entries(config.get("extenders")))
-    called = (agent_name(str(extender.get("urlPrefix") or "")) for extender in extenders)
-    return tuple(name for name in called if name)
+    return [str(extender.get("urlPrefix") or "") for extender in extenders]
 
 
 def deciding_fields(spec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -80,10 +94,10 @@ def rules_hash(rules: PlacementRules) -> str:
     config = dict(rules.config)
     if rules.agents:
         config["extenders"] = [
-            {**extender, "urlPrefix": agent_name(str(extender.get("urlPrefix")))}
-            if agent_name(str(extender.get("urlPrefix"))) in rules.agents
+            {**extender, "urlPrefix": name}
+            if (name := agent_name(url)) in rules.agents
             else extender
-            for extender in config["extenders"]
+            for extender, url in zip(config["extenders"], _urls(config), strict=True)
         ]
     others = {
         "environment": rules.environment,
@@ -97,11 +111,12 @@ def rules_hash(rules: PlacementRules) -> str:
 
 def agent_edits(before: PlacementRules, after: PlacementRules) -> Iterator[str]:
     """Name the agents that are called before and after an edit, and decide by other fields."""
-    was_called, called = called_agents(before.config), called_agents(after.config)
-    for name in called:
-        if name in was_called and before.agents.get(name) != after.agents.get(name):
+    for name in dict.fromkeys(called_names(after.config)):
+        is_called = name in called_names(before.config)
+        if is_called and before.agents.get(name) != after.agents.get(name):
             yield f"SchedulerExtender {name}"
-    if called and was_called and before.load_policies != after.load_policies:
+    both = all(_calls_agents(rules.config, rules.agents) for rules in (before, after))
+    if both and before.load_policies != after.load_policies:
         yield from (f"LoadPolicy {name}" for name in after.load_policies or before.load_policies)
 
 
@@ -202,8 +217,7 @@ def _proxies(operand: Container, config: Mapping[str, Any]) -> list[Mapping[str,
 
     Agents are on the node, and Go uses no proxy for them.
     """
-    extenders = map(mapping, entries(config.get("extenders")))
-    if all(agent_name(str(extender.get("urlPrefix") or "")) for extender in extenders):
+    if all(map(agent_name, _urls(config))):
         return []
     return [item for item in _variables(operand) if _is_proxy(item)]
 

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from ...base.objects import Object, mapping
 from ...config.effective.attachment import CONTROL_PLANE, EXTENDER, last_accepted, scheduler_of
-from ...config.effective.extenders.entry import LOOPBACK
+from ...config.effective.extenders.entry import agent_name
 from ...config.effective.extenders.validate import ExtenderResult, known_port
 from ...config.effective.settings.validate import OFF, SettingsResult
 from ..controlplane.placement_gate import CheckedSpecs, PlacementCheck, settings_in_effect
-from ..controlplane.placement_rules import AgentSpecs, called_agents, deciding_fields
+from ..controlplane.placement_rules import AgentSpecs, called_names, deciding_fields
 from ..controlplane.revision.history import configurations_in_use
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents
 from ..loadpolicy.reconcile import LoadPolicies, load_policies, policy_in_use
@@ -29,8 +29,8 @@ from ..model.snapshot import Snapshot
 from ..status.accepted import KEPT_BACK, WAITING
 from .stages import DecidedControlPlane, Everywhere, HeldEdits, PreparedRevision
 
-_CALLED: Final = re.compile(rf'"http://{re.escape(LOOPBACK)}:[0-9]+/([^"/]+)"')
-"""An agent's URL in a configuration; group 1 is its SchedulerExtender."""
+_URL: Final = re.compile(r'"urlPrefix":"([^"]*)"')
+"""The URL of an extender in a configuration."""
 
 Specs = Mapping[str, Mapping[str, Any]]
 
@@ -91,7 +91,7 @@ def release(
     if _held_load_policies(snapshot):
         everywhere = replace(everywhere, loads=load_policies(snapshot))
     if edits.decided is not edits.proposed:
-        edits = keep_back(snapshot, edits.proposed, called_agents(check.content.config))
+        edits = keep_back(snapshot, edits.proposed, called_names(check.content.config))
         agents = run_agents(snapshot, edits.decided)
         prepared = replace(prepared, decided=edits.decided, agents=agents)
     return everywhere, prepared
@@ -100,7 +100,11 @@ def release(
 def _held_load_policies(snapshot: Snapshot) -> frozenset[str]:
     """The LoadPolicy whose edit waits, if it has one and a scheduler calls agents."""
     desired, in_use = _load_policies(snapshot) if _is_on(snapshot) else ({}, {})
-    return frozenset(desired) if desired != in_use and _called(snapshot) else frozenset()
+    if desired == in_use:
+        return frozenset()
+    called = _called(snapshot) & (snapshot.scheduler_extenders or {}).keys()
+    is_called = called or any(map(agent_name, _urls(snapshot)))
+    return frozenset(desired) if is_called else frozenset()
 
 
 def checked_specs(snapshot: Snapshot, results: Iterable[ExtenderResult]) -> CheckedSpecs:
@@ -129,8 +133,13 @@ def _edited(desired: Specs, in_use: Specs) -> set[str]:
 
 
 def _called(snapshot: Snapshot) -> set[str]:
-    """The SchedulerExtenders whose agents a configuration in use calls."""
-    return {name for text in configurations_in_use(snapshot) for name in _CALLED.findall(text)}
+    """The names of the SchedulerExtenders whose agents a configuration in use may call."""
+    extenders = [{"urlPrefix": url} for url in _urls(snapshot)]
+    return {*called_names({"extenders": extenders})}
+
+
+def _urls(snapshot: Snapshot) -> set[str]:
+    return {url for text in configurations_in_use(snapshot) for url in _URL.findall(text)}
 
 
 def _as_accepted(

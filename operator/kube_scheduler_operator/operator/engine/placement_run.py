@@ -26,12 +26,14 @@ import aiohttp
 
 from ...base import klog
 from ...base.defects import contained
+from ...base.go_values import seconds
 from ...base.hosts import url_host
 from ...base.json_text import TooLargeError
 from ...base.limits import ANSWER
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...base.tasks import cancel
+from ...config.effective.extenders.entry import DEFAULT_TIMEOUT, SHORTEST_OF_FILTER
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.reading import read_body
@@ -154,7 +156,8 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
             for rules in (question.before, question.after)
         )
         left_out = (_left_out(question.before, before), _left_out(question.after, after))
-        omissions = Omissions((*world.notes, *not_called(*left_out)), notes)
+        timeouts = not_timed(question.before, question.after)
+        omissions = Omissions((*world.notes, *not_called(*left_out), *timeouts), notes)
         arguments = {
             "config": after.config,
             "flags": list(after.flags),
@@ -234,6 +237,27 @@ def not_called(before: LeftOut, after: LeftOut) -> Iterator[str]:
         was, now = before.get(url, {}), after.get(url, {})
         if was != now or "filterVerb" in was:
             yield f"the answers of the extender {url} are not known"
+
+
+def not_timed(before: PlacementRules, after: PlacementRules) -> Iterator[str]:
+    """Name the extenders whose calls may end too early after the edit: a simulation waits longer.
+
+    kube-scheduler ignores a late extender, or does not place the Pod.
+    """
+    was, now = _timeouts(before), _timeouts(after)
+    for url, timeout in now.items():
+        known = was.get(url)
+        if timeout != known and (known is not None or seconds(timeout) < SHORTEST_OF_FILTER):
+            yield f"whether the extender {url} answers within {timeout} is not known"
+
+
+def _timeouts(rules: PlacementRules) -> dict[str, str]:
+    """URL of each extender -> its timeout."""
+    return {
+        str(entry.get("urlPrefix")): str(entry.get("httpTimeout") or DEFAULT_TIMEOUT)
+        for entry in rules.config.get("extenders") or ()
+        if any(f"{verb}Verb" in entry for verb in _DECIDING_VERBS)
+    }
 
 
 def _plan(

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.config.effective.extenders.entry import agent_name
 from kube_scheduler_operator.operator.controlplane.placement_rules import (
     AgentSpecs,
-    called_agents,
     rules_hash,
     rules_of,
     with_rules_of,
 )
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.operator.model.plan import PlacementRules
 
 from ...cli.conftest import IMAGE, content
 
@@ -163,17 +164,48 @@ def test_a_proxy_decides_who_answers_for_an_extender_elsewhere() -> None:
     assert rules(variables(without, HTTP_PROXY="a")) == rules(without)
 
 
+AGENT = "http://127.0.0.1:5401/safe"
+SPECS = AgentSpecs({"safe": {"agent": {"policies": [{"name": "safe-overload"}]}}})
+
+
+def calling(url: str, specs: AgentSpecs = SPECS) -> tuple[PlacementRules, str]:
+    found = rules_of(tuned(extenders=[{"urlPrefix": url, "filterVerb": "filter"}]), specs)
+    assert found is not None
+    return found, rules_hash(found)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_called", "is_same"),
+    [
+        (AGENT, True, True),
+        ("http://127.0.0.1:5407/safe", True, True),
+        ("http://127.0.0.1:5401/safe/", True, True),
+        ("http://localhost:5401/safe", True, False),
+        ("http://10.0.0.1:5401/safe", True, False),
+        ("http://127.0.0.1:5401/other", False, False),
+    ],
+)
+def test_an_agent_may_be_called_by_another_host_which_is_another_configuration(
+    url: str, is_called: bool, is_same: bool
+) -> None:
+    found, identity = calling(url)
+    assert ("safe" in found.agents) == is_called
+    assert (identity == calling(AGENT)[1]) == is_same
+    assert identity != calling(url, AgentSpecs())[1] or not is_called
+
+
 def test_agents_are_recognized_by_their_urls() -> None:
     urls = {
-        "http://127.0.0.1:5401/safe": "safe",
-        "http://127.0.0.1:5401/safe/": "",
+        AGENT: "safe",
+        f"{AGENT}/": "safe",
         "http://127.0.0.1:05401/safe": "",
         "http://127.0.0.1:99999999/safe": "",
+        f"http://127.0.0.1:{'1' * 5000}/safe": "",
         "http://10.0.0.1:5401/safe": "",
         "https://127.0.0.1:5401/safe": "",
+        "": "",
     }
-    for url, name in urls.items():
-        assert called_agents({"extenders": [{"urlPrefix": url}]}) == ((name,) if name else ()), url
+    assert {url: agent_name(url) for url in urls} == urls
 
 
 def test_what_cannot_be_read_has_no_rules() -> None:

@@ -26,6 +26,7 @@ from kube_scheduler_operator.operator.engine.placement_run import (
     answer_with,
     in_cluster,
     not_called,
+    not_timed,
 )
 from kube_scheduler_operator.operator.model.plan import PlacementQuestion, PlacementRules
 from kube_scheduler_operator.operator.model.snapshot import CheckIdentity, PlacementAnswer
@@ -145,6 +146,27 @@ BINDS = {"bindVerb": "b"}
 )
 def test_an_extender_whose_answers_decide_is_named(before: Any, after: Any, is_known: bool) -> None:
     assert (not list(not_called(before, after))) == is_known
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_known"),
+    [
+        ("500ms", "500ms", True),
+        ("500ms", "1ms", False),
+        ("1ms", "500ms", False),
+        (None, "500ms", True),
+        (None, "1ms", False),
+        ("1ms", None, True),
+    ],
+)
+def test_a_timeout_that_is_not_simulated_is_named(
+    before: str | None, after: str | None, is_known: bool
+) -> None:
+    def rules(timeout: str | None) -> PlacementRules:
+        entry = {"urlPrefix": "http://127.0.0.1:5401/safe", "filterVerb": "f"}
+        return PlacementRules({"extenders": [{**entry, "httpTimeout": timeout}] if timeout else []})
+
+    assert (not list(not_timed(rules(before), rules(after)))) == is_known
 
 
 async def test_an_unchanged_situation_is_an_answer() -> None:

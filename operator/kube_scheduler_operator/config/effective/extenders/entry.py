@@ -68,6 +68,7 @@ def agent_url(name: str, port: int) -> str:
 
 def agent_name(url: str) -> str:
     """Return the SchedulerExtender whose agent has this URL; empty if it is not an agent's."""
+    url = url.rstrip("/")  # as kube-scheduler does
     port, _, name = url.removeprefix(f"http://{LOOPBACK}:").partition("/")
     is_port = port.isdecimal() and len(port) <= _DIGITS_OF_A_PORT
     return name if is_port and url == agent_url(name, int(port)) else ""
