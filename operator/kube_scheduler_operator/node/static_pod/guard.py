@@ -26,7 +26,7 @@ from typing import Final
 from ...base import files
 from ..protocol.disk_report import DiskReport
 from ..protocol.message import EXIT_CHANGED, EXIT_DEFINITIVE, EXIT_RETRY
-from . import mounts
+from . import kubeadm, mounts
 from .disk_state import WatchedFiles, look
 from .host import answers, boot_time
 from .kubeconfig import api_server
@@ -143,8 +143,10 @@ class _StaleMounts:
     """Counts the reads since which a mount has been stale."""
 
     def __init__(self, options: GuardOptions) -> None:
-        paths = (options.kubeconfig, options.manifest_path and options.manifest_path.parent)
-        self._paths = [path for path in (*paths, options.resource_dir) if path is not None]
+        paths = [options.kubeconfig, options.resource_dir]
+        if manifest := options.manifest_path:
+            paths += manifest.parent, kubeadm.upgrade_dir(manifest)
+        self._paths = [path for path in paths if path is not None]
         self._interval = options.interval
         self._sources = mounts.sources(self._paths)
         self._reads = 0

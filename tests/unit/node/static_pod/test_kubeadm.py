@@ -72,12 +72,12 @@ def test_an_upgrade_runs_until_it_has_moved_nothing_for_long(
     tmp_path: Path, age: float, runs: bool
 ) -> None:
     name = working(tmp_path, age).name
-    assert kubeadm.running_upgrade(tmp_path, time.time()) == (name if runs else "")
+    assert kubeadm.running_upgrade(tmp_path / "tmp", time.time()) == (name if runs else "")
 
 
 def test_other_directories_of_kubeadm_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "tmp/kubeadm-backup-manifests-2026-01-01").mkdir(parents=True)
-    assert kubeadm.running_upgrade(tmp_path, time.time()) == ""
+    assert kubeadm.running_upgrade(tmp_path / "tmp", time.time()) == ""
     assert kubeadm.running_upgrade(tmp_path / "absent", time.time()) == ""
 
 
