@@ -210,12 +210,15 @@ def test_without_a_kubescheduler_only_the_report_is_written() -> None:
 def test_without_a_kubescheduler_the_report_shows_whether_a_scheduler_runs() -> None:
     existing = {"metadata": {"name": "kube-scheduler", "resourceVersion": "1"}, "spec": {}}
 
-    def available(pods: dict[str, Any]) -> str:
-        plan = reconcile(start(kubescheduler=None, cluster_operator=existing, operand_pods=pods))
-        return condition_of(plan.reports[0].obj, "Available")[0]
+    def available(pods: dict[str, Any], **fields: Any) -> str:
+        observed = start(kubescheduler=None, cluster_operator=existing, operand_pods=pods, **fields)
+        return condition_of(reconcile(observed).reports[0].obj, "Available")[0]
 
-    assert available({"a": operand_pod("a")}) == "True"
-    assert available({}) == "False"
+    lease = {"spec": {"holderIdentity": "a_1", "leaseDurationSeconds": 15}}
+    renewed = {"operand_lease": lease, "lease_seen": NOW}
+    assert available({"a": operand_pod("a")}, **renewed) == "True"
+    assert available({"a": operand_pod("a")}) == "False", "none renews its Lease"
+    assert available({}, **renewed) == "False"
 
 
 # --- mistakes and errors --------------------------------------------------------------------------
