@@ -146,7 +146,7 @@ def validate_settings(
                 tuple(findings),
                 version,
                 tuple(SETTINGS.as_warning(names.CLUSTER, root, warning) for warning in warnings),
-                _effective(requested_pod(version), platform),
+                pods=_effective(requested_pod(version), platform),
             )
         findings += (
             SETTINGS.finding(names.CLUSTER, p.reason, path_from(root, p), p.sentence)
