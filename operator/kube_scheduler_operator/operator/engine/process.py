@@ -288,7 +288,9 @@ class Operator:
         elector = self._elector
         assert elector is not None  # noqa: S101 - set by run()
         self._metrics.leading(self._platform.operator.lease, leads=False)
-        while await until(stop.wait(), acquiring) and await until(stop.wait(), discovering):
+        while await until(stop.wait(), acquiring):
+            if not await until(stop.wait(), discovering):
+                return
             self._metrics.leading(self._platform.operator.lease, leads=True)
             try:
                 if not await self._lead_once(api, stop, discovering.result(), watching):

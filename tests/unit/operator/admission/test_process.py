@@ -82,19 +82,19 @@ async def test_a_killed_process_serves_again(hook: Webhook) -> None:
 async def test_a_process_without_orders_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would keep its certificate until that expires."""
     monkeypatch.setattr(supervisor, "PROGRAM", ("-c", "import sys; sys.stdin.read()"))
-    monkeypatch.setattr(tasks, "RESTARTS", Backoff((0.01,)))
-    attempts = 0
+    monkeypatch.setattr(tasks, "RESTARTS", Backoff((0.01, 60.0)))
+    errors: list[Exception] = []
+    monkeypatch.setattr(tasks, "contained", lambda *arguments: errors.append(arguments[-1]))
 
     def unwritable(_order: object) -> bytes:
-        nonlocal attempts
-        attempts += 1
         raise ValueError("an order that cannot be written")
 
     monkeypatch.setattr(supervisor, "order_line", unwritable)
     process = supervisor.WebhookProcess(("127.0.0.1", 0), None, [], lambda *_: None)
     process.serve("certificate", "key")
-    await until(lambda: attempts > 1)
+    await until(lambda: len(errors) == 2)
     await process.stop()
+    assert process.pid == 0
 
 
 async def test_a_process_that_reports_nothing_is_replaced(

@@ -209,7 +209,7 @@ class Leading:
         clock: Any = SimpleNamespace(now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
         operator._clock = clock
         operator._reconciled_at = 1.0
-        operator._work = self._work  # type: ignore[method-assign]
+        operator._work = self._work  # type: ignore[method-assign,assignment]
 
     async def run(self) -> None:
         done: asyncio.Task[Any] = asyncio.create_task(asyncio.sleep(0, "uid"))
