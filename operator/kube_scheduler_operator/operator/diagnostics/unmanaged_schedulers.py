@@ -217,7 +217,7 @@ def condition(bindings: Iterable[BindingScheduler], *, unread: bool = False) -> 
     more = f" and {len(claimed) - SHOWN} more" if len(claimed) > SHOWN else ""
     message = (
         "by the events of bound Pods in several namespaces, an unmanaged scheduler also binds "
-        f"Pods for schedulerName {listed}{more}: compare reportingInstance in kubectl get "
+        f"Pods for schedulerName {listed}{more}; compare reportingInstance in kubectl get "
         "events.v1.events.k8s.io --all-namespaces --field-selector reason=Scheduled -o yaml with "
         "your schedulers; two schedulers with one name overcommit nodes, so stop the other one, "
         "or give its profile another schedulerName"
