@@ -173,6 +173,9 @@ class Tenant:
 
 State = dict[str, Any]
 
+SETTLED: Final = 15.0
+"""Seconds without a change."""
+
 
 @dataclass
 class Others:
@@ -182,15 +185,18 @@ class Others:
     placed: int = 0  # Pods so far
 
     def settle(self) -> None:
-        """Wait until two observations in a row are the same."""
-        before: list[State] = [{}]
+        """Wait until nothing has changed for a while: earlier contents are deleted last."""
+        last, since = self.state(), time.monotonic()
 
-        def same() -> bool:
+        def unchanged() -> bool:
+            nonlocal last, since
+            time.sleep(2)
             now = self.state()
-            before.append(now)
-            return bool(before[-2]) and not changes(before[-2], now)
+            if changes(last, now):
+                last, since = now, time.monotonic()
+            return time.monotonic() - since > SETTLED
 
-        until(same, 120, lambda: f"others do not settle: {changes(*before[-2:])}")
+        until(unchanged, 180, "others do not settle")
 
     def state(self) -> State:
         """What is observed of others: conditions, revisions, programs and configurations."""

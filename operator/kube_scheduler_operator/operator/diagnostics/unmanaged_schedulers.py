@@ -81,7 +81,7 @@ ClaimKey: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class BindingClaim:
     """The content of an event: a process bound a pod."""
 
     scheduler: str
@@ -127,9 +127,9 @@ class Changes:
         return False
 
 
-def claims(items: Iterable[Mapping[str, Any]]) -> tuple[Claim, ...]:
+def claims(items: Iterable[Mapping[str, Any]]) -> tuple[BindingClaim, ...]:
     """The newest claim of each process in each namespace, from listed events."""
-    newest: dict[ClaimKey, Claim] = {}
+    newest: dict[ClaimKey, BindingClaim] = {}
     for item in items:
         name = str(item.get("reportingController") or "")
         host = str(item.get("reportingInstance") or "").removeprefix(f"{name}-")
@@ -139,13 +139,15 @@ def claims(items: Iterable[Mapping[str, Any]]) -> tuple[Claim, ...]:
         if not name or not host or at is None or pod.get("kind") != "Pod":
             continue
         namespace, pod_name = str(metadata.get("namespace") or ""), str(pod.get("name") or "")
-        claim = Claim(name, host, namespace, pod_name, str(pod.get("uid") or ""), at)
+        claim = BindingClaim(name, host, namespace, pod_name, str(pod.get("uid") or ""), at)
         if _POD_NAME.fullmatch(pod_name) and at >= newest.get(claim.key, claim).at:
             newest[claim.key] = claim
     return tuple(claim for _, claim in sorted(newest.items()))
 
 
-def to_look_up(known: Iterable[Claim], proven: Collection[ClaimKey]) -> Iterator[Claim]:
+def to_look_up(
+    known: Iterable[BindingClaim], proven: Collection[ClaimKey]
+) -> Iterator[BindingClaim]:
     """The claims whose pods would decide about a process, the newest first.
 
     A tenant can claim any number of processes, but each of them in its own namespace only.
@@ -158,7 +160,7 @@ def to_look_up(known: Iterable[Claim], proven: Collection[ClaimKey]) -> Iterator
 
 
 def binding_schedulers(
-    known: Iterable[Claim], proven: Collection[ClaimKey]
+    known: Iterable[BindingClaim], proven: Collection[ClaimKey]
 ) -> tuple[BindingScheduler, ...]:
     """The processes that bound pods of several namespaces, with their last binding."""
     by_process = _by_process(claim for claim in known if claim.key in proven)
@@ -169,8 +171,8 @@ def binding_schedulers(
     )
 
 
-def _by_process(known: Iterable[Claim]) -> dict[Process, list[Claim]]:
-    by_process: dict[Process, list[Claim]] = {}
+def _by_process(known: Iterable[BindingClaim]) -> dict[Process, list[BindingClaim]]:
+    by_process: dict[Process, list[BindingClaim]] = {}
     for claim in known:
         by_process.setdefault(claim.process, []).append(claim)
     return by_process
@@ -217,7 +219,7 @@ def condition(bindings: Iterable[BindingScheduler], *, unread: str = "") -> Cond
     more = f" and {len(claimed) - SHOWN} more" if len(claimed) > SHOWN else ""
     message = (
         "by the events of bound Pods in several namespaces, an unmanaged scheduler also binds "
-        f"Pods for schedulerName {listed}{more}: compare reportingInstance in kubectl get "
+        f"Pods for schedulerName {listed}{more}; compare reportingInstance in kubectl get "
         "events.v1.events.k8s.io --all-namespaces --field-selector reason=Scheduled -o yaml with "
         "your schedulers; two schedulers with one name overcommit nodes, so stop the other one, "
         "or give its profile another schedulerName"

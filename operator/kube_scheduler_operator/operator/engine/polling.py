@@ -141,7 +141,7 @@ class Poller:
         # Pods that no scheduler has attempted, and what events say of processes that bind pods;
         # empty if pods, or events, may not be listed.
         self.pods: Portions[object, PendingPod] = Portions()
-        self.claims: Portions[unmanaged_schedulers.ClaimKey, unmanaged_schedulers.Claim]
+        self.claims: Portions[unmanaged_schedulers.ClaimKey, unmanaged_schedulers.BindingClaim]
         self.claims = Portions()
         self._proven: frozenset[unmanaged_schedulers.ClaimKey] = frozenset()
         self.served: frozenset[str] = frozenset()  # pods with these schedulerNames are not listed

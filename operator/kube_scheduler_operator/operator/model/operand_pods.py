@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ...base import names
 from ...base.objects import Object, annotation, label, mapping
@@ -23,6 +23,8 @@ from ...kube.store import MIRROR_ANNOTATION
 from ...node.protocol.disk_report import DiskReport
 from .pod_status import condition, is_ready, message_of, named, reason_of, state, words
 from .pod_status import ended as last_end
+
+Pod = TypeVar("Pod", bound=Object)
 
 _METADATA: Final = ("annotations", "labels")
 
@@ -56,7 +58,7 @@ class OperandPod:
         return self.revision > 0
 
 
-def schedulers_by_node(pods: Iterable[Object], platform: Platform) -> Iterator[tuple[str, Object]]:
+def schedulers_by_node(pods: Iterable[Pod], platform: Platform) -> Iterator[tuple[str, Pod]]:
     """(node, Pod) of the listed Pods that are named as the mirror Pod of a node's scheduler."""
     for pod in pods:
         node = str((pod.get("spec") or {}).get("nodeName") or "")

@@ -16,8 +16,8 @@ from kube_scheduler_operator.operator.diagnostics.unmanaged_schedulers import (
     FIELD_SELECTOR,
     LOOK_UPS,
     RECENT,
+    BindingClaim,
     Changes,
-    Claim,
     binding_schedulers,
     claims,
     condition,
@@ -49,7 +49,7 @@ def event(
     }
 
 
-def bound_pod(claim: Claim, **spec: Any) -> dict[str, Any]:
+def bound_pod(claim: BindingClaim, **spec: Any) -> dict[str, Any]:
     """The pod that a claim is about, as its scheduler bound it."""
     return {
         "metadata": {"name": claim.pod, "namespace": claim.namespace, "uid": claim.uid},
