@@ -696,7 +696,7 @@ def test_the_profile_is_named_once_pods_run_it() -> None:
     }
     pod = {"metadata": {"name": "p", "labels": labels}, "spec": {},
            "status": {"conditions": [ready_condition()]}}  # fmt: skip
-    created = {NAME: {CONFIG_MAPS: {"c": config_map}, PODS: {"p": pod}}}
+    created: Any = {NAME: {CONFIG_MAPS: {"c": config_map}, PODS: {"p": pod}}}
     running = replace(snapshot, secondaries=replace(snapshot.secondaries, objects=created))
     (available,) = (c for c in scheduler_conditions(running) if c.type.endswith("Available"))
     assert f"{NAME} (profile HighNodeUtilization) schedules" in available.message
