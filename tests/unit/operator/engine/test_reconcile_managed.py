@@ -597,7 +597,9 @@ def test_what_is_not_observed_while_unmanaged_is_reported_as_such() -> None:
     after = settled(state(before, "Unmanaged"))
     assert managed_of(after) == managed_of(before)
     found = after.status["conditions"]
-    expect_condition(found, names.SCHEDULERS_AVAILABLE, "True", None, WHO)
+    expect_condition(
+        found, names.SCHEDULERS_AVAILABLE, "False", None, "no scheduler pod is Ready"
+    )
     expect_condition(found, names.SECONDARY_DEGRADED, "False")
     expect_condition(found, names.TARGET_CONFIG_DEGRADED, "Unknown", "Unmanaged", "not observed")
     expect_no_writes(reconcile(after))
@@ -694,7 +696,7 @@ def test_the_profile_is_named_once_pods_run_it() -> None:
     }
     pod = {"metadata": {"name": "p", "labels": labels}, "spec": {},
            "status": {"conditions": [ready_condition()]}}  # fmt: skip
-    created = {NAME: {CONFIG_MAPS: {"c": config_map}, PODS: {"p": pod}}}
+    created: Any = {NAME: {CONFIG_MAPS: {"c": config_map}, PODS: {"p": pod}}}
     running = replace(snapshot, secondaries=replace(snapshot.secondaries, objects=created))
     (available,) = (c for c in scheduler_conditions(running) if c.type.endswith("Available"))
     assert f"{NAME} (profile HighNodeUtilization) schedules" in available.message

@@ -48,7 +48,7 @@ def test_the_name_of_the_owner_is_omitted() -> None:
     assert condition.message == "spec.plugins[01]: m\nspec.plugins[02]: m"
 
 
-def test_each_warning_about_settings_that_do_not_run_says_so() -> None:
+def test_each_warning_about_settings_that_do_not_run_states_why() -> None:
     found = [finding(1, "x" * 1000), finding(2)]
     lines = warnings_condition("T", found, unused="revision 2 was refused").message.splitlines()
     assert [line.endswith(" (revision 2 was refused)") for line in lines] == [True, True]
