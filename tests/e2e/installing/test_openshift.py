@@ -14,7 +14,7 @@ import pytest
 
 from cluster import lifecycle, model, openshift
 from cluster.api import Api, ApiError
-from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, until
+from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, delete_pod, until
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
 
@@ -77,6 +77,8 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         openshift.install_scheduler(sandbox, sandbox.nodes[0])
         until(lambda: Cluster(sandbox).scheduler()[0], 60, "no scheduler on the node")
         openshift.switch_off_bootstrap(sandbox)
+        pod = f"bootstrap-kube-scheduler-{sandbox.bootstrap.name}"
+        delete_pod(Api(sandbox), pod, "kube-system")  # the garbage collector would, minutes later
         with prepared(sandbox) as cluster:
             home = tmp_path_factory.mktemp("home")
             yield Installation(cluster, programs(sandbox), home, compared)
