@@ -45,6 +45,10 @@ VERSION_OPERATOR = "version-operator"
 _PYTHON = paths.REPOSITORY / ".venv/bin/python"
 _PROGRAM = paths.REPOSITORY / ".venv/bin/kube-scheduler-operator"
 _MANIFEST = "kube-scheduler-pod.yaml"
+_BOOTSTRAP_CONFIG = "/etc/kubernetes/config/kube-scheduler-config.yaml"
+_OPERATORS_CONFIG = "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml"
+"""Where the container has its configuration: of `render`, and of OpenShift's operator."""
+
 _GATES = {
     "enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
     "disabled": ["SchedulerAsyncAPICalls", "RouteExternalCertificate"],
@@ -180,7 +184,8 @@ def install_scheduler(sandbox: Sandbox, node: Node) -> None:
     )
     for folder in ("bootstrap-secrets", "bootstrap-configs"):
         shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
-    pod = yaml.safe_load(_bootstrap_manifest(sandbox).read_text())
+    text = _bootstrap_manifest(sandbox).read_text()
+    pod = yaml.safe_load(text.replace(_BOOTSTRAP_CONFIG, _OPERATORS_CONFIG))
     namespace, name = sandbox.scheduler_pod(node)
     pod["metadata"] |= {
         "name": name.removesuffix(f"-{node.name}"), "namespace": namespace,

@@ -253,9 +253,13 @@ def test_every_mentioned_path_exists(name: str) -> None:
 def test_every_comment_that_names_commands_is_before_a_block_of_its_own() -> None:
     """tests/e2e/installing runs them; docs/operations.md has those of every platform."""
     texts = [path.read_text() for path in DOCUMENTS]
-    named = [name for text in texts for name in re.findall(r"<!-- commands: (.+?) -->", text)]
+    named = [
+        name for text in texts for name in re.findall(r"^<!-- commands: (.+?) -->", text, re.M)
+    ]
     blocks = [
-        name for text in texts for name in re.findall(r"<!-- commands: (.+?) -->\n```\n", text)
+        name
+        for text in texts
+        for name in re.findall(r"^<!-- commands: (.+?) -->\n```\n", text, re.M)
     ]
     assert blocks == named
     assert len(set(named)) == len(named)

@@ -17,6 +17,7 @@ from kube_scheduler_operator.operator.engine.own_deployment import operator_imag
 from kube_scheduler_operator.operator.engine.process import Operator, OperatorOptions
 
 from ...kube.conftest import FakeApi
+from ...kube.conftest import api as api
 
 PROGRAM = ["kube-scheduler-operator", "operator"]
 

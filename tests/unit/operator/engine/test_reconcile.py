@@ -29,6 +29,8 @@ from kube_scheduler_operator.operator.controlplane.operand_image import (
     operand_image,
     operand_version,
 )
+from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
+from kube_scheduler_operator.operator.controlplane.status import write_node_statuses
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
 from kube_scheduler_operator.operator.model.plan import Action, Create, Delete, Plan, Replace
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -131,12 +133,14 @@ def test_the_status_reports_what_was_observed() -> None:
 @pytest.mark.parametrize("stored", [False, True])
 def test_on_openshift_the_uid_of_a_node_is_written_where_it_is_stored(stored: bool) -> None:
     """The definition of 4.20 does not have nodeUID: the write would be reported as not lasting."""
-    uid = {"nodeUID": "node-a"}
-    entry = {"nodeName": "a", "currentRevision": 0, **(uid if stored else {})}
-    before = kubescheduler({"nodeStatuses": [entry]})
-    plan = reconcile(start(platform=OPENSHIFT, kubescheduler=before))
-    (written,) = status_of_kubescheduler(plan)["nodeStatuses"]
-    assert ("nodeUID" in written) is stored
+    uid = {"nodeUID": "node-a"} if stored else {}
+    entry = {"nodeName": "a", "currentRevision": 1}
+    snapshot = start(
+        platform=OPENSHIFT, kubescheduler=kubescheduler({"nodeStatuses": [{**entry, **uid}]})
+    )
+    written = write_node_statuses(snapshot, [NodeStatus("a", "node-a", current=1)])
+    assert written == [{**entry, **uid}]
+    assert write_node_statuses(start(), [NodeStatus("a", "node-a")])[0]["nodeUID"] == "node-a"
 
 
 def test_every_reconcile_writes_every_condition() -> None:

@@ -183,6 +183,18 @@ def test_unmanaged_conditions_are_unknown_with_an_explanation(state: str) -> Non
     assert planned.requeue_after is None
 
 
+def test_the_message_names_the_annotation_that_requests_the_state() -> None:
+    annotations = {names.MANAGEMENT_ANNOTATION: "Unmanaged"}
+    kubescheduler = {"metadata": {"annotations": annotations}, "spec": {}}
+    seen = snapshot(kubescheduler=kubescheduler, now=NOW, cluster_operator=None)
+    obj, _ = desired_cluster_operator(seen, HEALTHY, VERSIONS)
+    assert obj is not None
+    assert all(
+        f"[{names.MANAGEMENT_ANNOTATION}] of KubeScheduler cluster is Unmanaged" in c["message"]
+        for c in obj["status"]["conditions"]
+    )
+
+
 @pytest.mark.parametrize("state", ["", "Managed", "Force"])
 def test_other_management_states_report_health(state: str) -> None:
     assert statuses(plan(management_state=state).object)["Available"] == "True"
