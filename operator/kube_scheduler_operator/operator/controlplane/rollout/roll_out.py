@@ -294,10 +294,10 @@ def _repairs(step: RolloutStep, status: NodeStatus) -> bool:
 def _look_again(step: RolloutStep) -> RolloutStep:
     """Delete installer pods that found a running upgrade, where no guard reports its end."""
     for pod in step.observation.installers:
-        if not pod.overtaken or not pod.result or not pod.result.work or pod.deleting:
-            continue
         disk = step.observation.disks.get(pod.node)
-        if pod.ended_at is None or disk is None or disk.by_guard:
+        if disk is None or disk.by_guard or not disk.work or pod.deleting:
+            continue
+        if pod.ended_at is None or not pod.result or not pod.result.work:
             continue
         left = seconds_left(step.snapshot.now, pod.ended_at, upgrades.LOOK_AGAIN)
         step = step.with_requeue(left) if left else step.with_actions(Delete(PODS, pod.pod))
