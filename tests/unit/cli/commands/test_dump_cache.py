@@ -216,7 +216,7 @@ class World:
 
     async def read_log(self, request: web.Request) -> web.Response:
         assert request.query["sinceTime"] == "2026-01-01T00:00:00Z"
-        metadata = self.ran[0]["metadata"]
+        metadata = self.ran[-1]["metadata"]
         name = f"name: {metadata['name']}, namespace: {metadata['namespace']}"
         line = f"\t{name}, uid: {metadata['uid']}, phase: Pending, nominated node: \n"
         return web.Response(text=self.log.replace("\tname: web", f"{line}\tname: web", 1))
