@@ -92,8 +92,8 @@ class RunOptions:
 class ServingScheduler:
     """The scheduler that serves a schedulerName."""
 
-    options: RunOptions | None  # it alone; None: it cannot be simulated, or there is none
-    problem: str = ""  # why it cannot be simulated, or that there is none
+    options: RunOptions | None  # it alone; None: it cannot be simulated, or does not exist
+    problem: str = ""  # why it cannot be simulated, or that it does not exist
     exists: bool = True  # whether there is one, or may be one
     title: str = ""  # of one of the others
 

@@ -254,7 +254,7 @@ async def test_as_a_user_types_it(world: World) -> None:
     assert world.left() == []
 
 
-async def test_its_own_pod_is_no_difference(world: World) -> None:
+async def test_its_own_pod_is_not_a_difference(world: World) -> None:
     shown = json.loads((await world.cluster.run("dump-cache", "-o", "json")).out)
     own = world.ran[0]["metadata"]["name"]
     assert own not in json.dumps(shown)
