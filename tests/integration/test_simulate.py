@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,10 @@ import yaml
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.edit_effect import EditEffect, edit_effect
+from kube_scheduler_operator.simulate.placements import placements
 from kube_scheduler_operator.simulate.probes import acceptances
 from kube_scheduler_operator.simulate.questions import read_answer, read_request, request
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run import OtherScheduler, RunOptions
 from kube_scheduler_operator.simulate.world import World
 
 from .test_why import ZONE, Files, node, pod
@@ -432,3 +434,39 @@ def test_the_reasons_of_own_extenders_are_causes_of_their_own(
     cpu, extender = causes["busy"]
     assert cpu == "less than 9 of cpu is free"
     assert extender.startswith("extender load: load-aware: ")
+
+
+@pytest.mark.presubmit
+def test_two_schedulers_place_their_pods_beside_each_other(kube_scheduler_binary: Path) -> None:
+    """Each with a process of its own: the second fills up what the first has left."""
+    packing = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    arguments = {"name": "NodeResourcesFit", "args": {"scoringStrategy": packing}}
+    profile = {"schedulerName": "packed", "pluginConfig": [arguments]}
+    other = OtherScheduler(
+        "SecondaryScheduler packed", ("packed",), {**default_configuration(), "profiles": [profile]}
+    )
+    unknown = OtherScheduler("SecondaryScheduler special", ("special",), problem="another image")
+    options = RunOptions(kube_scheduler_binary, default_configuration(), others=(other, unknown))
+    world = World()
+    for obj in (node("a", "x"), node("b", "y")):
+        world.add(obj)
+    names = ("default-scheduler", "packed", "special", "nowhere")
+    pods = [
+        pod(f"{name}-{at}", "1", schedulerName=name) for name in names[:2] for at in range(4)
+    ] + [pod(name, "1", schedulerName=name) for name in names[2:]]
+    for made in pods:
+        made["metadata"].setdefault("namespace", "default")
+        made["metadata"].pop("creationTimestamp", None)
+    question: dict[str, Any] = {
+        "pods": pods,
+        "subject": {f"default/{made['metadata']['name']}" for made in pods},
+        "repeat": 2,
+    }
+    asked = read_request((request(placements, world, options, question),))
+    content = b'{"answer":%b}' % asyncio.run(asked.answer(kube_scheduler_binary))
+    for outcome in read_answer(placements, content):
+        counts = Counter(outcome.placed.values())
+        assert counts == {"a": 4, "b": 4}, "neither overcommits what the other has taken"
+        assert list(outcome.pending) == ["default/nowhere"]
+        assert list(outcome.unknown) == ["default/special"]
+        assert not outcome.fits

@@ -91,24 +91,24 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServingScheduler:
     """The scheduler that serves a schedulerName."""
 
-    options: RunOptions | None  # it alone; None: it cannot be simulated, or there is none
-    problem: str = ""  # why it cannot be simulated, or that there is none
+    options: RunOptions | None  # it alone; None: it cannot be simulated, or does not exist
+    problem: str = ""  # why it cannot be simulated, or that it does not exist
     exists: bool = True  # whether there is one, or may be one
     title: str = ""  # of one of the others
 
 
-def serving(options: RunOptions, scheduler_name: str) -> Serving:
+def serving(options: RunOptions, scheduler_name: str) -> ServingScheduler:
     """Decide which scheduler serves the pods of a schedulerName; every question asks here."""
     if scheduler_name in _names(options.config):
-        return Serving(replace(options, others=()))
+        return ServingScheduler(replace(options, others=()))
     for other in options.others:
         if scheduler_name in other.names:
             if other.problem:
                 problem = f"{other.title} is not simulated: {other.problem}"
-                return Serving(None, problem, title=other.title)
+                return ServingScheduler(None, problem, title=other.title)
             alone = replace(
                 options,
                 config=other.config,
@@ -117,11 +117,11 @@ def serving(options: RunOptions, scheduler_name: str) -> Serving:
                 left_out=other.left_out,
                 others=(),
             )
-            return Serving(alone, title=other.title)
+            return ServingScheduler(alone, title=other.title)
     problem = unknown_scheduler(scheduler_name)
     if options.unread:
-        return Serving(None, f"{problem}, as far as is known: {options.unread}")
-    return Serving(None, problem, exists=False)
+        return ServingScheduler(None, f"{problem}, as far as is known: {options.unread}")
+    return ServingScheduler(None, problem, exists=False)
 
 
 def simulated_names(options: RunOptions) -> list[str]:
@@ -269,7 +269,7 @@ class Run:
             if prepared["spec"].get("schedulingGates"):
                 # The API server sets this condition when the pod is created.
                 self.decisions[key].reason, self.decisions[key].message = GATED, _GATED
-            elif isinstance(scheduler, Serving):
+            elif isinstance(scheduler, ServingScheduler):
                 self.decisions[key].reason = NOT_SIMULATED if scheduler.exists else NO_SCHEDULER
                 self.decisions[key].message = scheduler.problem
             else:
@@ -289,7 +289,7 @@ class Run:
                     decision.preempted.append(victim)
         return decisions
 
-    async def _scheduler_of(self, name: str) -> _Scheduler | Serving:
+    async def _scheduler_of(self, name: str) -> _Scheduler | ServingScheduler:
         """Return the scheduler of a schedulerName, which is started if necessary.
 
         Raises:

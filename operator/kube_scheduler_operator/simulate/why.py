@@ -75,7 +75,7 @@ class Explanation:
     pod: str  # namespace/name
     scheduler: str  # spec.schedulerName
     profiles: list[str]  # the schedulerNames that are served
-    problem: str = ""  # why its scheduler cannot be simulated, or that there is none
+    problem: str = ""  # why its scheduler cannot be simulated, or that it does not exist
     node: str = ""  # of a running pod, its node
     gates: list[str] = field(default_factory=list)  # names of scheduling gates
     nodes: int = 0

@@ -48,7 +48,7 @@ class EndedPod:
 
     phase: str
     node: str  # empty if it never had one
-    reason: str  # of its status; empty if there is none
+    reason: str  # of its status; empty without one
     message: str
     owner: str  # its controller as Kind/name; empty without one
 

@@ -122,7 +122,7 @@ class OneCluster(FakeCluster):
         return AssignmentWay.NONE_POLICY
 
     def renew(self) -> None:
-        """Whoever leads renews the Lease."""
+        """Each leader renews its Lease."""
         for name in self.leads:
             for pod in self.pods(name)[:1]:
                 self.lease(SPACE, name, f"{pod['metadata']['name']}_x")
@@ -145,7 +145,7 @@ class OneCluster(FakeCluster):
         super()._run_workloads()
 
     def later(self, seconds: float = 120.0) -> None:
-        """Time passes; whoever runs works."""
+        """Time passes; each process that runs works."""
         self.clock.run(seconds)
         self.renew()
         if self.operator_runs:
@@ -273,7 +273,7 @@ class State:
     runs: frozenset[str] = BOTH  # those whose Pods, Deployment and Lease are as they should be
     assigns: bool = True  # new Pods get the schedulerName of `packed`
     checks: tuple[str, ...] = ()  # the checks that fail or warn, besides those of the above
-    says: str = ""  # what check and status name; empty: nothing is wrong
+    text: str = ""  # what check and status name; empty: nothing is wrong
 
 
 def _and(*steps: Callable[[OneCluster], object]) -> Callable[[OneCluster], None]:
@@ -344,77 +344,77 @@ STOPPED = ("conditions", "objects")
 STATES: dict[str, State] = {
     "healthy": State(),
     "the operator has stopped": State(
-        OneCluster.stop_operator, observes=False, checks=STOPPED, says="has not renewed it"
+        OneCluster.stop_operator, observes=False, checks=STOPPED, text="has not renewed it"
     ),
     "the operator is scaled to 0": State(
-        _scaled_to_zero, observes=False, checks=STOPPED, says="is scaled to 0"
+        _scaled_to_zero, observes=False, checks=STOPPED, text="is scaled to 0"
     ),
     "the operator is not installed": State(
-        _not_installed, observes=False, checks=STOPPED, says="is not installed"
+        _not_installed, observes=False, checks=STOPPED, text="is not installed"
     ),
     "no Pod": State(
         lambda one: one.without_pods(PACKED),
         schedules=NOT_PACKED, runs=NOT_PACKED, assigns=False,
-        checks=("conditions", "objects"), says=PACKED,
+        checks=("conditions", "objects"), text=PACKED,
     ),
     "no Pod of the managed scheduler": State(
         lambda one: one.without_pods(OURS),
-        schedules=NOT_OURS, runs=NOT_OURS, checks=("conditions", "objects"), says=OURS,
+        schedules=NOT_OURS, runs=NOT_OURS, checks=("conditions", "objects"), text=OURS,
     ),
     "the operator has stopped, then the Pods went": State(
         _and(OneCluster.stop_operator, lambda one: one.without_pods(PACKED)),
-        observes=False, schedules=NOT_PACKED, runs=NOT_PACKED, checks=STOPPED, says="has no Pod",
+        observes=False, schedules=NOT_PACKED, runs=NOT_PACKED, checks=STOPPED, text="has no Pod",
     ),
     "the operator has stopped, then the Deployment went": State(
         _and(OneCluster.stop_operator, lambda one: one.without_deployment(PACKED)),
         observes=False, schedules=NOT_PACKED, runs=NOT_PACKED,
-        checks=STOPPED, says="has no Deployment",
+        checks=STOPPED, text="has no Deployment",
     ),
     "the operator has stopped, then the managed scheduler went": State(
         _and(OneCluster.stop_operator, lambda one: one.without_deployment(OURS)),
-        observes=False, schedules=NOT_OURS, runs=NOT_OURS, checks=STOPPED, says="has no Deployment",
+        observes=False, schedules=NOT_OURS, runs=NOT_OURS, checks=STOPPED, text="has no Deployment",
     ),
     "no image": State(
         lambda one: one.unpullable(PACKED),
         schedules=NOT_PACKED, runs=NOT_PACKED, assigns=False,
-        checks=("conditions", "objects", "images"), says="cannot have the image",
+        checks=("conditions", "objects", "images"), text="cannot have the image",
     ),
     "no image, and the operator has stopped": State(
         _and(OneCluster.stop_operator, lambda one: one.unpullable(OURS)),
         observes=False, schedules=NOT_OURS, runs=NOT_OURS,
-        checks=(*STOPPED, "images"), says="cannot have the image",
+        checks=(*STOPPED, "images"), text="cannot have the image",
     ),
     "no leader": State(
         lambda one: one.stop_leading(PACKED),
         schedules=NOT_PACKED, runs=NOT_PACKED, assigns=False,
-        checks=("conditions", "objects"), says=f"{SPACE}/{PACKED}",
+        checks=("conditions", "objects"), text=f"{SPACE}/{PACKED}",
     ),
     "the policy's binding is deleted": State(
-        _remove(MUTATING_POLICY_BINDINGS), assigns=False, says="with its binding"
+        _remove(MUTATING_POLICY_BINDINGS), assigns=False, text="with its binding"
     ),
     "the webhook is deleted": State(
         _and(_webhook, _remove(MUTATING_WEBHOOKS)),
-        assigns=False, says="MutatingWebhookConfiguration",
+        assigns=False, text="MutatingWebhookConfiguration",
     ),
     "a configuration is refused": State(
-        _refused, checks=("conditions", "objects"), says=REFUSAL
+        _refused, checks=("conditions", "objects"), text=REFUSAL
     ),
     "the webhook's Service is deleted": State(
-        _without_service, checks=("assignment",), says="has no Service"
+        _without_service, checks=("assignment",), text="has no Service"
     ),
     "the accounts are administrators": State(
-        _unlimited, checks=("operator-rights",), says="may do everything"
+        _unlimited, checks=("operator-rights",), text="may do everything"
     ),
     "a profile is invalid": State(
         lambda one: one.profile("good", PACKED, **BAD_PROFILE),
-        checks=("conditions", "objects"), says="percentageOfNodesToScore",
+        checks=("conditions", "objects"), text="percentageOfNodesToScore",
     ),
     "a new profile names no scheduler": State(
         lambda one: one.profile("lost", "nowhere", **GOOD_PROFILE),
-        checks=("conditions", "objects"), says="nowhere",
+        checks=("conditions", "objects"), text="nowhere",
     ),
     "the configuration of a scheduler is lost": State(
-        _lost_config_map, observes=False, checks=STOPPED, says="has not renewed it",
+        _lost_config_map, observes=False, checks=STOPPED, text="has not renewed it",
     ),
 }  # fmt: skip
 
@@ -434,7 +434,7 @@ def _condition(one: OneCluster, name: str, type_: str) -> bool:
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-async def test_every_command_says_what_is_true(
+async def test_every_command_reports_what_is_true(
     one: OneCluster, commands: Commands, state: State
 ) -> None:
     state.happens(one)
@@ -476,16 +476,16 @@ async def _expect_check(commands: Commands, state: State) -> None:
         *(() if state.assigns else ("assignment",)),
     }
     assert {name for name in problems if name in LOOKED_AT} == expected
-    said = "\n".join(cause for name in expected for cause in problems[name])
-    assert state.says in said
+    reported = "\n".join(cause for name in expected for cause in problems[name])
+    assert state.text in reported
 
 
 async def _expect_status(commands: Commands, state: State) -> None:
     code, found = await commands.document("status")
-    said = json.dumps([found["problems"], found["warnings"], found["assignments"]])
+    reported = json.dumps([found["problems"], found["warnings"], found["assignments"]])
     if state.checks != ("operator-rights",):  # rights are what `check` is for
-        assert state.says in said
-        assert code == (1 if state.says else 0)
+        assert state.text in reported
+        assert code == (1 if state.text else 0)
     assert (found["silence"] == "") is state.observes
     assert found["notObserved"] == []
 

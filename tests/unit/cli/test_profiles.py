@@ -263,6 +263,7 @@ def test_compose_shows_warnings(composed: OnFile) -> None:
 async def test_status_shows_warnings_after_what_is_wrong(
     cluster: Cluster, lines: int, shown: int, left: int
 ) -> None:
+    cluster.operator_runs()
     text = "\n".join(f"field{number}: m" for number in range(lines))
     one = {"type": names.CONFIGURATION_WARNINGS, "status": "True", "reason": "X", "message": text}
     cluster.kubescheduler({"a": 1}, status={"conditions": [one]})

@@ -142,7 +142,7 @@ def account_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             "back",
             link="rights.md",
         )
-    yield f"ServiceAccount {account} has all rights of the manifests, and is no administrator"
+    yield f"ServiceAccount {account} has all rights of the manifests, and not every right"
 
 
 def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:

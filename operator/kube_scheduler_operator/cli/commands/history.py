@@ -86,7 +86,7 @@ def summarize(
 
 
 def _edits(then: RecordedInputs | None, now: RecordedInputs | None) -> list[str]:
-    """List the edits that led from one to the other, or why there is none to list."""
+    """List the edits that led from one to the other, or why the list would be empty."""
     if then is None or now is None:
         return ["not recorded"]
     edits = [*own_edits(then, now), *object_edits(then, now)]

@@ -252,7 +252,7 @@ async def plan_managed_undo(
 async def plan_secondary_undo(
     api: Api,
     platform: Platform,
-    scheduler: Object,
+    scheduler: dict[str, Any],
     chosen: str | None,
     control_plane: ParsedRevision | None,
 ) -> Undo:

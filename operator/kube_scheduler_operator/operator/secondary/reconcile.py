@@ -18,6 +18,7 @@ from ...base.json_text import parse_json
 from ...base.objects import Object, annotation, is_being_deleted, label
 from ...config.effective.attachment import Refusal
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
+from ...config.effective.control_plane.recorded_inputs import read_inputs
 from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import Facts
 from ...config.effective.objects import Objects
@@ -372,13 +373,25 @@ def _keep_config_map(
 ) -> tuple[Action, ...]:
     """Create the ConfigMap of `target`; an existing one is immutable except for its metadata."""
     wanted = config_map(desired.request, target)
-    # The managed scheduler is made of other objects, which its own annotation has.
-    ours = is_ours(obj)
-    settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION) if ours else desired.inputs
+    known = existing.get(CONFIG_MAPS, {})
+    settings = _settings(obj, desired, known.get(wanted["metadata"]["name"]))
     if settings and desired.content is not None and target.hash == desired.content.hash:
         # For `kubectl scheduler rollout undo`: the settings of users that led to this content.
         wanted["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
-    return keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), wanted, ())
+    return keep(CONFIG_MAPS, known, wanted, ())
+
+
+def _settings(obj: Object, desired: DesiredScheduler, existing: Object | None) -> str:
+    """The settings of users that lead to the desired content.
+
+    The managed scheduler is made of other objects, which its own annotation has. Of another one,
+    several specs can lead to one content, and the first one stays recorded.
+    """
+    if is_ours(obj):
+        return annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION)
+    recorded = annotation(existing, names.ACCEPTED_SETTINGS_ANNOTATION) if existing else ""
+    inputs = read_inputs(recorded) if recorded else None
+    return recorded if inputs is not None and inputs.secondary is not None else desired.inputs
 
 
 def _prune(

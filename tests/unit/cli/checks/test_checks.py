@@ -526,13 +526,13 @@ def secondary_facts(
 def test_a_secondary_scheduler_is_what_runs_of_it(
     facts: dict[str, Any], state: CheckState, part: str
 ) -> None:
-    """Its status says Available=True in each of these cases."""
+    """Its status has Available=True in each of these cases."""
     first = results("secondary-schedulers", **facts)[0]
     assert (first.state, part in first.cause) == (state, True)
 
 
 @pytest.mark.parametrize(("age", "state"), [(1, CheckState.OK), (9, CheckState.FAILED)])
-def test_a_lease_that_was_just_released_is_no_problem(age: float, state: CheckState) -> None:
+def test_a_lease_that_was_just_released_is_not_a_problem(age: float, state: CheckState) -> None:
     facts = secondary_facts()
     renewed = (NOW - timedelta(seconds=age)).isoformat()
     lease = {"metadata": {}, "spec": {"holderIdentity": "", "renewTime": renewed}}
@@ -597,21 +597,21 @@ def test_an_account_that_may_do_everything_is_named_with_its_binding() -> None:
 
 
 @pytest.mark.parametrize(("age", "state"), [(1, CheckState.OK), (60, CheckState.WARNING)])
-def test_what_nobody_observes_any_more_says_so(age: float, state: CheckState) -> None:
+def test_a_report_of_a_stopped_operator_is_marked(age: float, state: CheckState) -> None:
     good = {"conditions": [{"type": "StaticPodsAvailable", "status": "True"}]}
     facts = {"operator_lease": operator_lease(age), **secondary_facts()}
     overall = obj("kube-scheduler") | {"status": {"conditions": [{}]}}
     kubescheduler = obj("cluster", status=good)
     found = one("conditions", kubescheduler=kubescheduler, cluster_operator=overall, **facts)
     assert found.state is state
-    others = {kind: Observed({}) for kind, _ in _OBJECTS}
+    others: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}
     facts["kinds"] = {**others, **facts["kinds"]}
     assert one("objects", **facts).state is state
 
 
-def test_a_status_of_an_earlier_generation_says_so() -> None:
+def test_a_status_of_an_earlier_generation_is_marked() -> None:
     facts = secondary_facts()
-    others = {kind: Observed({}) for kind, _ in _OBJECTS}
+    others: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}
     facts["kinds"] = {**others, **facts["kinds"]}
     (scheduler,) = facts["kinds"][SECONDARY_SCHEDULERS.kind].value.values()
     scheduler["metadata"]["generation"] = 3

@@ -216,7 +216,7 @@ class World:
 
     async def read_log(self, request: web.Request) -> web.Response:
         assert request.query["sinceTime"] == "2026-01-01T00:00:00Z"
-        metadata = self.ran[0]["metadata"]
+        metadata = self.ran[-1]["metadata"]
         name = f"name: {metadata['name']}, namespace: {metadata['namespace']}"
         line = f"\t{name}, uid: {metadata['uid']}, phase: Pending, nominated node: \n"
         return web.Response(text=self.log.replace("\tname: web", f"{line}\tname: web", 1))
@@ -254,7 +254,7 @@ async def test_as_a_user_types_it(world: World) -> None:
     assert world.left() == []
 
 
-async def test_its_own_pod_is_no_difference(world: World) -> None:
+async def test_its_own_pod_is_not_a_difference(world: World) -> None:
     shown = json.loads((await world.cluster.run("dump-cache", "-o", "json")).out)
     own = world.ran[0]["metadata"]["name"]
     assert own not in json.dumps(shown)

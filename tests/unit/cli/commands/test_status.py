@@ -226,7 +226,7 @@ async def test_an_operator_that_does_not_run_is_a_problem_whatever_the_condition
     assert "kubectl -n kube-scheduler-operator logs" in done.out.partition("Next: ")[2]
 
 
-async def test_a_holder_that_does_not_renew_its_lease_is_no_leader(cluster: Cluster) -> None:
+async def test_a_holder_that_does_not_renew_its_lease_does_not_lead(cluster: Cluster) -> None:
     healthy(cluster)
     lease = (KUBEADM.operand_lease_namespace, KUBEADM.operand_lease_name)
     cluster.lease(*lease, holder="b_x", age=60)

@@ -1,4 +1,4 @@
-"""`why` of a Pod that has ended, and what it says where an extender is left out."""
+"""`why` of a Pod that has ended, and its answer where an extender is left out."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ def record_secondary(
         "scheduler": {},
         "kubescheduler": {},
         "secondaryScheduler": {k: v for k, v in spec.items() if k not in SECONDARY_KEPT},
-        "schedulerProfiles": dict(profiles),
-        "schedulerExtenders": dict(extenders),
+        **({"schedulerProfiles": dict(profiles)} if profiles else {}),
+        **({"schedulerExtenders": dict(extenders)} if extenders else {}),
     }
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text if len(text.encode()) <= _SECONDARY_BYTES else ""
