@@ -269,7 +269,7 @@ def test_coming_back_as_before_does_not_wait_and_neither_does_what_was_approved(
     assert percentage(world) == WORSE
 
 
-def test_unmanaged_and_back_is_no_way_around_either() -> None:
+def test_an_edit_while_unmanaged_waits_as_well() -> None:
     world = checked("Gate")
     world.spec(managementState="Unmanaged")
     world.run(5.0)
