@@ -367,7 +367,7 @@ def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary
 
 
 def test_an_obstacle_of_today_hides_none_that_the_edit_adds(kube_scheduler_binary: Path) -> None:
-    """A Pod that fits nowhere says nothing about an edit, unless its filters accept as before."""
+    """The effect on a Pod that fits nowhere is known only if its filters accept as before."""
     world = World()
     full = node("full", "x", unschedulable=True)
     for obj in (full, owned("web", "1", "full"), owned("other", "2", "full")):

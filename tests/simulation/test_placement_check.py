@@ -21,7 +21,7 @@ from kube_scheduler_operator.operator.model.plan import PlacementQuestion
 from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
 
 from .invariants import revisions_are_complete_and_in_order
-from .scheduler import REFUSAL, Behavior
+from .scheduler import REFUSAL, STOCK, Behavior
 from .world import World
 
 pytestmark = pytest.mark.presubmit_first
@@ -239,7 +239,8 @@ def test_leaving_never_waits_and_coming_back_with_an_edit_does() -> None:
     status, reason, message = condition(world)
     assert (status, reason) == ("True", "Held")
     assert "no revision is in use" in message
-    assert (world.revisions, world.entries) == ((), [])
+    assert world.revisions == ()
+    assert {machine.manifest for machine in world.machines.values()} == {STOCK}
     assert len(world.operator.simulations) == 1
     approve(world)
     world.run(5.0)
@@ -268,7 +269,7 @@ def test_coming_back_as_before_does_not_wait_and_neither_does_what_was_approved(
     assert percentage(world) == WORSE
 
 
-def test_unmanaged_and_back_is_no_way_around_either() -> None:
+def test_an_edit_while_unmanaged_waits_as_well() -> None:
     world = checked("Gate")
     world.spec(managementState="Unmanaged")
     world.run(5.0)

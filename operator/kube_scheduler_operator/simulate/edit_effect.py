@@ -195,7 +195,7 @@ def _changed(before: RunOptions, after: RunOptions) -> Iterator[str]:
 def _not_tried(options: RunOptions) -> dict[str, Mapping[str, Sequence[str]]]:
     """Profile -> extension point -> plugins; those of unknown extension points may be at any."""
     gates = gates_of(options)
-    plugins = {}
+    plugins: dict[str, Mapping[str, Sequence[str]]] = {}
     for profile in profiles_of(options.config):
         effective = effective_plugins(profile, gates)
         points = {

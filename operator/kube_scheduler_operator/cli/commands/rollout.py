@@ -15,7 +15,7 @@ from ...base.platform import Platform
 from ...config.effective.pipeline import is_ours
 from ...kube import resource as kinds
 from ...kube.api import Api
-from ...kube.errors import Forbidden
+from ...kube.errors import Forbidden, NotFound
 from ...operator.controlplane.desired import desired_content, desired_control_plane
 from ...operator.controlplane.placement_gate import (
     HELD,
@@ -259,7 +259,7 @@ def _sentences(record: Mapping[str, Any]) -> Iterator[str]:
 async def _with_loads(api: Api, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with LoadPolicies, and with the Secrets that the user may read."""
     policies, secrets = None, dict[str, Object]()
-    with suppress(Forbidden):
+    with suppress(Forbidden, NotFound):
         policies = await list_by_name(api, kinds.LOAD_POLICIES)
         if policies:
             namespace, labeled = snapshot.platform.target_namespace, names.TOKEN_FOR_LABEL

@@ -137,7 +137,7 @@ def forget(
     objects: Mapping[str, Object],
     kept: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Action, ...]:
-    """Clear the statuses of objects but for `kept`."""
+    """Clear the statuses of objects except `kept`."""
     return tuple(
         write
         for _, obj in sorted(objects.items())

@@ -88,7 +88,7 @@ async def test_it_shows_the_edit_and_its_effect_and_writes_its_hash(held: Cluste
 async def test_an_edit_of_an_agent_is_shown_and_approved(held: Cluster) -> None:
     """No revision contains it: it is read in the objects, beside the version in use."""
     entry = {"urlPrefix": "http://127.0.0.1:5401/safe", "filterVerb": "filter"}
-    overrides = {"unsupportedConfigOverrides": {"extenders": [entry]}}
+    overrides: dict[str, Any] = {"unsupportedConfigOverrides": {"extenders": [entry]}}
     calling = content(**overrides)
     held.api.served |= {SCHEDULER_EXTENDERS, LOAD_POLICIES}
     held.revision(1, calling)

@@ -429,14 +429,14 @@ def test_edits_that_no_simulation_tries_are_not_known(specs: CheckedSpecs, named
     assert held.record["configuration"] == hash_of(CALLING, specs.desired)
 
 
-def test_what_agents_do_not_decide_by_is_no_edit() -> None:
+def test_what_agents_do_not_decide_by_does_not_wait() -> None:
     for specs in (with_specs({**AGENT, "logLevel": "DEBUG"}), with_specs()):
         assert reason(check_calling(specs)) == "Unchanged"
     uncalled = with_specs({"policies": []}, {"rules": 2})
     assert reason(check(RUNNING, specs=uncalled)) == "Unchanged"
 
 
-def test_another_port_of_an_agent_is_no_edit() -> None:
+def test_another_port_of_an_agent_does_not_wait() -> None:
     moved = {**ENTRY, "urlPrefix": "http://127.0.0.1:5407/safe"}
     edited = content(unsupportedConfigOverrides={"extenders": [moved]})
     history = revisions((CALLING, names.OUTCOME_INSTALLED))

@@ -129,7 +129,7 @@ def test_feature_gates_of_another_version_do_not_wait() -> None:
 
 
 def test_feature_gates_that_were_edited_wait_with_another_version_too() -> None:
-    """Those in use stay, but for those that the version does not have, or has locked."""
+    """Those in use stay, except those that the version does not have, or has locked."""
     inputs = content(featureGates={"SchedulerAsyncPreemption": True}).inputs
     edited = replace(gates("SchedulerAsyncPreemption=true", image=NEWER), inputs=inputs)
     kept = "SchedulerAsyncPreemption=false"

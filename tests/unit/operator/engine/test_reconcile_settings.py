@@ -150,7 +150,7 @@ def test_a_defect_of_the_validation_is_an_error_of_the_object(
     ],
     ids=["accepted", "ran"],
 )
-def test_a_removal_forgets_the_status_but_for_what_ran(status: Any, left: Any) -> None:
+def test_a_removal_forgets_all_of_the_status_except_what_ran(status: Any, left: Any) -> None:
     cluster = with_settings(
         operator_settings(**GOGC, status=status),
         kubescheduler=kubescheduler(managementState="Removed"),
