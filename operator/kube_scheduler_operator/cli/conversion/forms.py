@@ -13,7 +13,7 @@ from ...base.objects import mapping
 from ...config.language.schema import KIND
 from ...config.language.validation.configuration import Target
 from ...config.language.versions import Version
-from ...config.migrate.convert import NAME_FLAG, Conversion, is_policy, with_flags
+from ...config.migrate.convert import POLICY_FLAGS, Conversion, is_policy, with_flags
 from ...config.migrate.kube_safe_scheduler import agent_containers
 from ...config.migrate.operator_objects import ConvertedObjects
 from ..console.errors import CommandError
@@ -99,14 +99,6 @@ class Reader:
         if version is not None and version < _FIRST:
             steps.append(f"use an image of {_FIRST.short} or newer, not {version.short}")
         return "; ".join(steps)
-
-
-POLICY_FLAGS: Final = (
-    "policy-config-file", "policy-configmap", "policy-configmap-namespace",
-    "use-legacy-policy-config", "algorithm-provider", NAME_FLAG, "lock-object-name",
-    "lock-object-namespace", "kubeconfig", "hard-pod-affinity-symmetric-weight",
-)  # fmt: skip
-"""Flags that have no place beside --config, or that newer versions do not have."""
 
 
 class OtherForms:

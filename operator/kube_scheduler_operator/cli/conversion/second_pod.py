@@ -21,9 +21,9 @@ from ...config.lint.forms.document_fields import at, label_of, namespace_of, tex
 from ...config.lint.forms.form import CommandLine
 from ...config.lint.forms.workload import is_stock, scheduler_container
 from ...config.migrate.changes import ConversionLog
+from ...config.migrate.convert import POLICY_FLAGS
 from ...config.migrate.operator_objects import ConvertedObjects
 from ...kube.resource import SECONDARY_SCHEDULERS
-from .forms import POLICY_FLAGS
 
 _SCALED: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 _MOST_REPLICAS: Final = 20

@@ -194,6 +194,12 @@ _FLAG_FIELDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[str], Any]]]] 
 }
 """Flag -> the field that replaces it, and how its value is read."""
 NAME_FLAG: Final = "scheduler-name"
+POLICY_FLAGS: Final = (
+    "policy-config-file", "policy-configmap", "policy-configmap-namespace",
+    "use-legacy-policy-config", "algorithm-provider", NAME_FLAG, "lock-object-name",
+    "lock-object-namespace", "kubeconfig", "hard-pod-affinity-symmetric-weight",
+)  # fmt: skip
+"""Flags that have no place beside --config, or that newer versions do not have."""
 _HARD_AFFINITY_FLAG: Final = "hard-pod-affinity-symmetric-weight"
 
 
