@@ -272,6 +272,7 @@ class State:
     schedules: frozenset[str] = BOTH  # the SecondarySchedulers that do
     runs: frozenset[str] = BOTH  # those whose Pods, Deployment and Lease are as they should be
     assigns: bool = True  # new Pods get the schedulerName of `packed`
+    ready: bool = True  # the Pods of `packed` are, with the configuration of its spec
     checks: tuple[str, ...] = ()  # the checks that fail or warn, besides those of the above
     text: str = ""  # what check and status name; empty: nothing is wrong
 
@@ -354,7 +355,7 @@ STATES: dict[str, State] = {
     ),
     "no Pod": State(
         lambda one: one.without_pods(PACKED),
-        schedules=NOT_PACKED, runs=NOT_PACKED, assigns=False,
+        schedules=NOT_PACKED, runs=NOT_PACKED, assigns=False, ready=False,
         checks=("conditions", "objects"), text=PACKED,
     ),
     "no Pod of the managed scheduler": State(
@@ -376,7 +377,7 @@ STATES: dict[str, State] = {
     ),
     "no image": State(
         lambda one: one.unpullable(PACKED),
-        schedules=NOT_PACKED, runs=NOT_PACKED, assigns=False,
+        schedules=NOT_PACKED, runs=NOT_PACKED, assigns=False, ready=False,
         checks=("conditions", "objects", "images"), text="cannot have the image",
     ),
     "no image, and the operator has stopped": State(
@@ -397,7 +398,7 @@ STATES: dict[str, State] = {
         assigns=False, text="MutatingWebhookConfiguration",
     ),
     "a configuration is refused": State(
-        _refused, checks=("conditions", "objects"), text=REFUSAL
+        _refused, ready=False, checks=("conditions", "objects"), text=REFUSAL
     ),
     "the webhook's Service is deleted": State(
         _without_service, checks=("assignment",), text="has no Service"
@@ -445,6 +446,7 @@ async def test_every_command_reports_what_is_true(
     await _expect_check(commands, state)
     await _expect_status(commands, state)
     await _expect_simulations(commands, state)
+    await _expect_watch(commands, state)
 
 
 def _expect_conditions(one: OneCluster, state: State) -> None:
@@ -501,6 +503,15 @@ async def _expect_simulations(commands: Commands, state: State) -> None:
             continue
         assert (explained["idle"] == "") is (name in state.schedules)
         assert kinds[pod] == (pending.QUEUED if name in state.schedules else pending.IDLE)
+
+
+async def _expect_watch(commands: Commands, state: State) -> None:
+    """A rollout ends with success if an operator reports that its Pods are Ready."""
+    done = await commands.cluster.run(
+        "rollout", "watch", "--scheduler", PACKED, "--timeout", "0.4", "--platform", "managed"
+    )
+    assert (done.code == 0) is (state.observes and state.ready), done.out
+    assert ("operator: " in done.out) is not state.observes
 
 
 async def test_a_configuration_that_is_lost_is_not_known_to_any_command(

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base import names
 from ...base.objects import Object
@@ -43,6 +43,9 @@ from ..console.flags import add_cluster_flags, add_scheduler_flag
 from ..console.output import print_lines, print_now
 from ..rollout.follow_rollout import follow
 from ..rollout.undo import Undo, plan_managed_undo, plan_secondary_undo, plan_undo
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -114,7 +117,7 @@ def _add_approve(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.set_defaults(run=connected(_approve))
 
 
-async def _watch(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+async def _watch(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     scheduler = await find_scheduler(api, platform, args.scheduler)
     return await follow(api, platform, scheduler, print_now, args.timeout)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...base import names
 from ...base.management import MANAGED, UNMANAGED, management_state
@@ -18,6 +19,7 @@ from ...config.effective.pipeline import is_ours
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden, Unavailable
 from ...kube.resource import (
+    LEASES,
     OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
@@ -28,8 +30,17 @@ from ...operator.controlplane.rollout.node_statuses import NodeStatus, read_node
 from ...operator.controlplane.status import is_scheduler_observed
 from ...operator.extenders.status import NOT_CALLED, NOT_READY
 from ...operator.status.conditions import condition_in
-from ..cluster.operator_objects import find_singleton, get_kubescheduler, list_by_name
+from ...operator.status.lease_reading import lease_problem
+from ..cluster.operator_objects import (
+    find_object,
+    find_singleton,
+    get_kubescheduler,
+    list_by_name,
+)
 from ..cluster.scheduler_contents import find_scheduler
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
 
 INTERVAL: Final = 1.0
 """Seconds between polls."""
@@ -52,7 +63,7 @@ class RolloutState:
     problem: str  # an error that the operator retries, or that it simulates an edit
     end: End | None  # the outcome; None while the rollout is in progress
     message: str  # the details of the outcome
-    # objects that will cause another revision, and what each one waits for
+    # objects that will cause another revision, or the operator, and what each one waits for
     pending: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -223,7 +234,7 @@ class SchedulerRollout:
     end: End | None  # the outcome; None while the rollout is in progress
     message: str  # the details of the outcome
     waits: Mapping[str, str] = field(default_factory=dict)  # by the name of the scheduler
-    # objects that will cause another rollout, and what each one waits for
+    # objects that will cause another rollout, or the operator, and what each one waits for
     pending: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -263,10 +274,10 @@ def read_scheduler(
         observed = observed and is_scheduler_observed(kubescheduler, source)
     if observed and (refused or problem) and progressing.get("status") == "False":
         end, message = End.FAILED, refused or problem
-    elif observed and progressing.get("status") == "False" and not pending:
+    elif observed and progressing.get("status") == "False" and ready >= replicas and not pending:
         done = f"configuration {status.get('configHash', '')} runs; {pods}"
         end, message = settled(kubescheduler if is_ours(scheduler) else {}, done)
-    waits = {name: str(progressing.get("message", ""))} if end is None else {}
+    waits = {name: str(progressing.get("message") or pods)} if end is None else {}
     shown = problem if end is None else ""
     running = str(status.get("configHash") or "")
     return SchedulerRollout(running, pods, shown, end, message, waits, pending)
@@ -284,14 +295,14 @@ def scheduler_changes(before: SchedulerRollout | None, after: SchedulerRollout) 
     lines += _pending_changes(before, after)
     if after.problem and (before is None or before.problem != after.problem):
         lines.append(after.problem)
-    return [line for line in lines if line]
+    return [line for line in dict.fromkeys(lines) if line]
 
 
 # --- either of them ------------------------------------------------------------------------------
 
 
 async def follow(
-    api: Api,
+    api: ApiClient,
     platform: Platform,
     scheduler: Object | None,
     report: Callable[[str], None],
@@ -301,7 +312,7 @@ async def follow(
     if scheduler is None:
 
         async def poll() -> RolloutState:
-            pending = await _pending(api, {CONTROL_PLANE})
+            pending = await _pending(api, platform, {CONTROL_PLANE})
             return read_state(await get_kubescheduler(api), await _source(api), pending)
 
         return await watch(poll, report, seconds, report_changes)
@@ -310,18 +321,27 @@ async def follow(
     async def poll_scheduler() -> SchedulerRollout:
         current = await find_scheduler(api, platform, name) or {}
         own = {name, CONTROL_PLANE} if is_ours(current) else {name}
-        pending = await _pending(api, own)
+        pending = await _pending(api, platform, own)
         return read_scheduler(current, await get_kubescheduler(api), await _source(api), pending)
 
     return await watch(poll_scheduler, report, seconds, scheduler_changes)
 
 
-async def _pending(api: Api, schedulers: Collection[str]) -> dict[str, str]:
+async def _pending(
+    api: ApiClient, platform: Platform, schedulers: Collection[str]
+) -> dict[str, str]:
     """Return the objects of these schedulers that will cause another rollout, and their waits.
 
-    Kinds that are not installed, or that the user may not read, are left out.
+    Kinds that are not installed, or that the user may not read, are left out. Without an operator,
+    nothing is rolled out, and its reports are of an earlier time.
     """
     pending: dict[str, str] = {}
+    lease = LEASES.named(platform.operator.lease, platform.operator_namespace)
+    with suppress(Forbidden):
+        observed = await find_object(api, lease)
+        place = f"{lease.namespace}/{lease.name}"
+        if problem := lease_problem(observed, place, "operator", api.clock.now()):
+            pending["operator"] = problem
     for resource in (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, OPERATOR_SETTINGS):
         try:
             objects = await list_by_name(api, resource) or {}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.rollout import follow_rollout
 from kube_scheduler_operator.cli.rollout.follow_rollout import (
     End,
@@ -213,6 +214,7 @@ def test_an_api_server_that_is_away_is_waited_for(virtual_time: asyncio.Runner) 
 
 async def test_as_a_user_types_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
+    cluster.operator_runs()
     cluster.put(KUBE_SCHEDULERS, kubescheduler(calm(), nodes={"a": {"currentRevision": 2}}))
     done = await cluster.run("rollout", "watch", "--timeout", "10")
     assert (done.code, done.err) == (0, "")
@@ -281,6 +283,7 @@ async def test_watch_waits_for_the_agents_of_the_control_plane_only(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
+    cluster.operator_runs()
     cluster.put(KUBE_SCHEDULERS, kubescheduler(calm()))
     cluster.api.served.add(SCHEDULER_EXTENDERS)
     other = extender(STARTING)
@@ -294,3 +297,15 @@ async def test_watch_waits_for_the_agents_of_the_control_plane_only(
     assert waits.code == 1
     assert "not finished" in waits.out
     assert "SchedulerExtender safe: 1 of 3 agents are Ready" in waits.out
+
+
+async def test_nothing_is_rolled_out_without_an_operator(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
+    cluster.operator_runs()
+    cluster.lease(KUBEADM.operator_namespace, KUBEADM.operator.lease, age=60)
+    cluster.put(KUBE_SCHEDULERS, kubescheduler(calm()))
+    done = await cluster.run("rollout", "watch", "--timeout", "0.3", "--platform", "kubeadm")
+    assert done.code == 1
+    assert "has not renewed it since" in done.out
