@@ -85,7 +85,7 @@ def test_an_overlay_decides_the_image_of_all_pods_and_the_program_uninstalls(
 ) -> None:
     cluster = installation.cluster
     name = f"{images.OPERATOR.rpartition(':')[0]}:{OVERLAY_TAG}"
-    image = replace(operator_image.build(), name=name)
+    image = replace(operator_image.build(), reference=name)
     nodes.load_images(cluster.sandbox, cluster.node, [image])
     (tmp_path / "kube-scheduler-operator").symlink_to(REPOSITORY)
     overlay = tmp_path / "overlay"
