@@ -142,9 +142,10 @@ def _is_labelled_otherwise(status: NodeStatus, pod: OperandPod) -> bool:
 
 
 def _disproves(disk: NodeDisk | None, status: NodeStatus, pod: OperandPod) -> bool:
+    """Whether a disk has the node's revision, and its manifest in place."""
     return (
         disk is not None
         and disk.is_current(pod)
-        and disk.revision == status.current
+        and disk.revision == disk.labelled == status.current
         and not disk.edits
     )
