@@ -101,10 +101,14 @@ def _remove(api: Api, objects: list[Object]) -> None:
     # The nodes have no kubelet that ends Pods.
     immediately = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
+    looks: list[bool] = []
+
     def gone() -> bool:
         api.request("DELETE", pods, immediately)
         left = [api.request("GET", _path(obj["kind"]))["items"] for obj in objects]
-        return not any(left) and not api.request("GET", pods)["items"]
+        looks.append(not any(left) and not api.request("GET", pods)["items"])
+        # Controllers that have not seen the deletion yet make Pods again.
+        return looks[-3:] == [True] * 3
 
     wait(gone, _SECONDS, lambda: "Pods of a removed workload stay", every=0.5)
 
