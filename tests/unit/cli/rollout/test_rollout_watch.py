@@ -290,10 +290,10 @@ async def test_watch_waits_for_the_agents_of_the_control_plane_only(
     other["metadata"]["name"] = "other"
     other["spec"]["scheduler"] = "packed"
     cluster.put(SCHEDULER_EXTENDERS, other)
-    done = await cluster.run("rollout", "watch", "--timeout", "5", "--platform", "kubeadm")
+    done = await cluster.run("rollout", "watch", "--timeout", "60", "--platform", "kubeadm")
     assert done.code == 0
     cluster.put(SCHEDULER_EXTENDERS, extender(STARTING))
-    waits = await cluster.run("rollout", "watch", "--timeout", "0.3", "--platform", "kubeadm")
+    waits = await cluster.run("rollout", "watch", "--timeout", "2", "--platform", "kubeadm")
     assert waits.code == 1
     assert "not finished" in waits.out
     assert "SchedulerExtender safe: 1 of 3 agents are Ready" in waits.out
@@ -306,6 +306,6 @@ async def test_nothing_is_rolled_out_without_an_operator(
     cluster.operator_runs()
     cluster.lease(KUBEADM.operator_namespace, KUBEADM.operator.lease, age=60)
     cluster.put(KUBE_SCHEDULERS, kubescheduler(calm()))
-    done = await cluster.run("rollout", "watch", "--timeout", "0.3", "--platform", "kubeadm")
+    done = await cluster.run("rollout", "watch", "--timeout", "2", "--platform", "kubeadm")
     assert done.code == 1
     assert "has not renewed it since" in done.out
