@@ -6,18 +6,36 @@
 {{- if and .Values.namespace.create (eq .Release.Namespace (include "kso.namespace" .)) -}}
 {{- fail (printf "the chart makes namespace %s, so the release must be in another one: helm install … --namespace kube-system. Or make the namespace yourself, labelled pod-security.kubernetes.io/enforce=%s, and set namespace.create=false" .Release.Namespace (include "kso.podSecurity" .)) -}}
 {{- end -}}
-{{- if and .Release.IsInstall (include "kso.staticPods" .) (not .Values.nodeSelector) -}}
-{{- $value := include "kso.controlPlane" . -}}
+{{- include "kso.checkNodes" . -}}
+{{- end -}}
+
+{{/* Whether the cluster has a node for the operator, whose Pods, and the uninstall hook, would stay Pending. */}}
+{{- define "kso.checkNodes" -}}
+{{- $selector := .Values.nodeSelector -}}
+{{- if and (not $selector) (include "kso.staticPods" .) -}}
+{{- $selector = dict "node-role.kubernetes.io/control-plane" (include "kso.controlPlane" .) -}}
+{{- end -}}
+{{- if and .Release.IsInstall $selector -}}
 {{- $nodes := (lookup "v1" "Node" "" "").items | default list -}}
 {{- $suitable := false -}}
-{{- range $nodes -}}
-{{- $labels := .metadata.labels | default dict -}}
-{{- if and (hasKey $labels "node-role.kubernetes.io/control-plane") (eq $value (get $labels "node-role.kubernetes.io/control-plane")) -}}
+{{- range $node := $nodes -}}
+{{- $labels := $node.metadata.labels | default dict -}}
+{{- $matches := true -}}
+{{- range $key, $value := $selector -}}
+{{- if not (and (hasKey $labels $key) (eq $value (get $labels $key))) -}}
+{{- $matches = false -}}
+{{- end -}}
+{{- end -}}
+{{- if $matches -}}
 {{- $suitable = true -}}
 {{- end -}}
 {{- end -}}
 {{- if and $nodes (not $suitable) -}}
-{{- fail (printf "no node has the label node-role.kubernetes.io/control-plane=%q, so the operator's Pods would stay Pending. On EKS, GKE, AKS, k3s, k0s, Talos and MicroK8s install with --set platform=managed, on RKE2 with --set platform=rke2; if your control-plane nodes have other labels, set nodeSelector" $value) -}}
+{{- $wanted := list -}}
+{{- range $key, $value := $selector -}}
+{{- $wanted = append $wanted (printf "%s=%q" $key $value) -}}
+{{- end -}}
+{{- fail (printf "no node has the label %s, so the operator's Pods would stay Pending. On EKS, GKE, AKS, k3s, k0s, Talos and MicroK8s install with --set platform=managed, on RKE2 with --set platform=rke2; if your control-plane nodes have other labels, set nodeSelector" (join ", " $wanted)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -62,6 +62,8 @@ def test_the_line_for_kubeadm_is_refused_with_the_value_to_set(installation: Ins
     error = installation.is_refused(commands("install helm kubeadm"))
     assert "no node has the label node-role.kubernetes.io/control-plane" in error
     assert "--set platform=managed" in error
+    elsewhere = f"{commands('install helm managed').rstrip()} --set nodeSelector.zone=none"
+    assert 'no node has the label zone="none"' in installation.is_refused(elsewhere)
 
 
 @pytest.mark.timeout(900, func_only=True)
