@@ -387,7 +387,9 @@ def test_a_hand_edit_is_reported(
 
 
 def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
-    shown = cluster(1, operands={"a": operand("a", 99)}, disks={"a": NodeDisk(1, labelled=1, begun=NOW)})
+    shown = cluster(
+        1, operands={"a": operand("a", 99)}, disks={"a": NodeDisk(1, labelled=1, begun=NOW)}
+    )
     found = conditions_of(shown)
     assert found[PODS_DEGRADED].status == "False"
     assert (
