@@ -124,11 +124,7 @@ def upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     world.foreign += [stock(OLD), stock(NEW)]
     world.install(1, image=OLD, follow_kubeadm=True)
     world.path.with_name("kube-apiserver.yaml").write_bytes(server())
-<<<<<<< HEAD
-    world.check_manifest_is_whole = lambda: None  # type: ignore[method-assign]
-=======
     monkeypatch.setattr(world, "check_manifest_is_whole", lambda: None)
->>>>>>> kubeadm/kubeadm
     write(world, world.path, stock(NEW))
     world.install(2, image=NEW, follow_kubeadm=True)
     return world
