@@ -259,7 +259,7 @@ class Poller:
 async def _portion(
     portions: Portions[Any, Any], selector: str, read: Callable[[str], Awaitable[ListResult]]
 ) -> ListResult:
-    """Read the next portion, of the list as it is now if the API server has no older one.
+    """Read the next portion, of the current list if the API server has no older one.
 
     So no tenant, whose objects fill the polls of minutes, keeps the list from being read to its
     end. If the API server cannot continue it, the first portion is read.
