@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-import urllib.request
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 VERSION = "v1.35.4"
 POLL = 0.02
@@ -27,12 +28,22 @@ def install(path: Path) -> Path:
     return path
 
 
-def call(method: str, url: str, body: Any = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    request = urllib.request.Request(url, data, {"Content-Type": kind}, method=method)
-    with urllib.request.urlopen(request) as response:
-        return json.load(response)
+class Server:
+    """The API server of the simulation, and its extenders, over one connection."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.path = parts.path
+        self.connection = HTTPConnection(parts.netloc)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        data = None if body is None else json.dumps(body)
+        self.connection.request(method, path, data, {"Content-Type": kind})
+        return json.loads(self.connection.getresponse().read())
+
+    def api(self, method: str, path: str, body: Any = None) -> Any:
+        return self.call(method, f"{self.path}/api/v1/{path}", body)
 
 
 def cpu(pod: Object) -> float:
@@ -47,19 +58,19 @@ def cpus(text: str) -> float:
 
 class Scheduler:
     def __init__(self, config: Object, server: str) -> None:
-        self.server = f"{server}/api/v1"
+        self.server = Server(server)
         self.extenders = config.get("extenders") or []
         self.names = {profile["schedulerName"] for profile in config["profiles"]}
         self.tried: set[str] = set()
 
     def run(self) -> None:
         while True:
-            nodes = call("GET", f"{self.server}/nodes")["items"]
-            pods = call("GET", f"{self.server}/pods")["items"]
+            nodes = self.server.api("GET", "nodes")["items"]
+            pods = self.server.api("GET", "pods")["items"]
             waiting = [pod for pod in pods if self.is_next(pod)]
-            for pod in sorted(waiting, key=lambda pod: -(pod["spec"].get("priority") or 0))[:1]:
+            for pod in sorted(waiting, key=lambda pod: -(pod["spec"].get("priority") or 0)):
                 self.tried.add(pod["metadata"]["uid"])
-                self.schedule(pod, nodes, pods)
+                pod["spec"]["nodeName"] = self.schedule(pod, nodes, pods)
             time.sleep(0 if waiting else POLL)
 
     def is_next(self, pod: Object) -> bool:
@@ -67,17 +78,19 @@ class Scheduler:
         mine = spec.get("schedulerName") in self.names and not spec.get("schedulingGates")
         return mine and not spec.get("nodeName") and pod["metadata"]["uid"] not in self.tried
 
-    def schedule(self, pod: Object, nodes: list[Object], pods: list[Object]) -> None:
+    def schedule(self, pod: Object, nodes: list[Object], pods: list[Object]) -> str:
+        """Decide about a pod; returns its node, or nothing."""
         fitting = sorted(node["metadata"]["name"] for node in nodes if self.fits(pod, node, pods))
         chosen = fitting
         for extender in self.extenders:
-            url = f"{extender['urlPrefix']}/{extender['filterVerb']}"
-            chosen = call("POST", url, {"Pod": pod, "NodeNames": chosen})["NodeNames"] or []
+            path = f"{urlsplit(extender['urlPrefix']).path}/{extender['filterVerb']}"
+            answer = self.server.call("POST", path, {"Pod": pod, "NodeNames": chosen})
+            chosen = answer["NodeNames"] or []
         metadata = pod["metadata"]
-        where = f"{self.server}/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        where = f"namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         if chosen:
-            call("POST", f"{where}/binding", {"target": {"name": chosen[0]}})
-            return
+            self.server.api("POST", f"{where}/binding", {"target": {"name": chosen[0]}})
+            return str(chosen[0])
         rejected = {"spy": len(fitting), "Insufficient cpu": len(nodes) - len(fitting)}
         reasons = ", ".join(f"{count} {reason}" for reason, count in rejected.items() if count)
         condition = {
@@ -86,7 +99,8 @@ class Scheduler:
             "reason": "Unschedulable",
             "message": f"0/{len(nodes)} nodes are available: {reasons}.",
         }
-        call("PATCH", f"{where}/status", {"status": {"conditions": [condition]}})
+        self.server.api("PATCH", f"{where}/status", {"status": {"conditions": [condition]}})
+        return ""
 
     @staticmethod
     def fits(pod: Object, node: Object, pods: list[Object]) -> bool:
