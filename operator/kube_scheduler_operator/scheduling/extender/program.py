@@ -363,11 +363,13 @@ class ExtenderProgram:
         if last is not None:
             last.locate(self._cluster)
             called = {entry["agent"] for entry in explanation["agents"]}
-            explanation["now"] = {
-                agent.name: agent.explain(last)
-                for agent in self._assembly.agents
-                if agent.name in called
-            }
+            self._cluster.expire_assumed()
+            with self._cluster.without_assumed(last.pod.key):
+                explanation["now"] = {
+                    agent.name: agent.explain(last)
+                    for agent in self._assembly.agents
+                    if agent.name in called
+                }
         return explanation
 
     def _events(self) -> tuple[int, int]:

@@ -6,6 +6,7 @@ which are then ready for requests from kube-scheduler. Everything runs in one th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
@@ -178,6 +179,19 @@ class Cluster:
         """Remove an assumed Pod, which is tried again."""
         if key in self._assumed:
             self._forget(key)
+
+    @contextlib.contextmanager
+    def without_assumed(self, key: str) -> Iterator[None]:
+        """Leave a Pod out where it is assumed, to evaluate the nodes for this Pod itself."""
+        until, assumed = self._assumed.get(key), self._pods.get(key)
+        self.forget_assumed(key)
+        yield
+        if until is None or assumed is None:
+            return
+        index, pod = assumed
+        if self.names[index] == pod.node_name:  # its node may exist no more
+            self._assumed[key] = until
+            self._put(index, pod)
 
     def expire_assumed(self) -> None:
         """Remove assumed Pods whose bindings were not observed in time."""

@@ -149,6 +149,23 @@ def test_callbacks_report_reused_indices() -> None:
     assert changed()
 
 
+def test_an_assumed_pod_is_left_out_for_itself_only() -> None:
+    cluster = Cluster(Clock())
+    cluster.set_node(node("a"))
+    requested, at = cluster.requested("cpu"), cluster.index["a"]
+    cluster.assume(read_pod(pod("p", cpu="1")), at)
+    with cluster.without_assumed("uid-p"):
+        assert requested[at] == 0
+    assert requested[at] == 1000
+    with cluster.without_assumed("uid-q"):
+        assert requested[at] == 1000
+    cluster.remove_node("a")
+    with cluster.without_assumed("uid-p"):
+        pass
+    assert "a" not in cluster.index
+    assert cluster.pod("uid-p") is None
+
+
 def test_an_assumed_pod_counts_until_its_binding_is_observed() -> None:
     clock = Clock()
     cluster = Cluster(clock)
