@@ -70,7 +70,8 @@ SELDOM_OF = {
         "test_kubelets_receive_a_token_for_nothing_else"
     ),
 }  # fmt: skip
-"""The same for single accounts, of any namespace or of one; "nodes" of the annotator includes metrics-server's."""
+"""The same for single accounts, of any namespace or of one; "nodes" of the annotator includes
+metrics-server's."""
 
 
 REFUSED = {
