@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cluster import hollow
-from cluster.api import wait
+from cluster.observe import until
 
 if TYPE_CHECKING:
     from cluster.api import Api, Object
@@ -19,6 +19,7 @@ PROFILES: Final = ("LowNodeUtilization", "HighNodeUtilization", "NoScoring", "Bi
 """The bases that are compared."""
 NODES: Final = 12
 _SECONDS: Final = 120.0
+_LOOKS: Final = 10
 _APPS: Final = "/apis/apps/v1"
 _GROUPS: Final = {"Deployment": _APPS, "StatefulSet": _APPS, "Job": "/apis/batch/v1"}
 
@@ -87,7 +88,7 @@ def used_nodes(api: Api, workload: Workload, scheduler_name: str) -> int:
         placed = nodes()
         return len(placed) == workload.pods and all(placed)
 
-    wait(bound, _SECONDS, lambda: f"{workload.name} of {scheduler_name}: nodes {nodes()}")
+    until(bound, _SECONDS, lambda: f"{workload.name} of {scheduler_name}: nodes {nodes()}")
     used = len(set(nodes()))
     _remove(api, objects)
     return used
@@ -108,9 +109,9 @@ def _remove(api: Api, objects: list[Object]) -> None:
         left = [api.request("GET", _path(obj["kind"]))["items"] for obj in objects]
         looks.append(not any(left) and not api.request("GET", pods)["items"])
         # Controllers that have not seen the deletion yet make Pods again.
-        return looks[-3:] == [True] * 3
+        return looks[-_LOOKS:] == [True] * _LOOKS
 
-    wait(gone, _SECONDS, lambda: "Pods of a removed workload stay", every=0.5)
+    until(gone, _SECONDS, "Pods of a removed workload stay")
 
 
 def _path(kind: str) -> str:
