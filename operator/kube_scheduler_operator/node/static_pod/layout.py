@@ -432,8 +432,10 @@ class Layout:
             self._disk.unlink(path)
         self._disk.remove_tree(self.stock.parent)
         self._disk.unlink(self.lock)
-        with contextlib.suppress(OSError):  # it may have other files
-            self.resource_dir.rmdir()
+        # A guard's Pod creates the directory of upgrades. Both may have other files.
+        for directory in (self.resource_dir, kubeadm.upgrade_dir(self.manifest_path)):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
         return strangers
 
     def _manifest(self, path: Path, *, follow: bool = True) -> Manifest | None:

@@ -79,3 +79,20 @@ def test_what_an_installer_wrote_before_it_ended_is_synced_by_the_next_one(tmp_p
     layout.make_last_good(1)
     layout.clear_journal()
     assert resources in disk.synced
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_clearing_removes_the_directory_of_upgrades_if_it_is_empty(
+    tmp_path: Path, used: bool
+) -> None:
+    manifests, upgrades = tmp_path / "manifests", tmp_path / "tmp"
+    resources = tmp_path / "static-pod-resources"
+    for directory in (manifests, upgrades, resources):
+        directory.mkdir()
+    if used:
+        (upgrades / "kubeadm-backup-etcd-2026").mkdir()
+    layout = Layout(resources, manifests / "kube-scheduler.yaml", "kube-scheduler", Disk())
+    layout.clear()
+    assert upgrades.exists() is used
+    assert not resources.exists()
+    assert manifests.exists()
