@@ -597,9 +597,7 @@ def test_what_is_not_observed_while_unmanaged_is_reported_as_such() -> None:
     after = settled(state(before, "Unmanaged"))
     assert managed_of(after) == managed_of(before)
     found = after.status["conditions"]
-    expect_condition(
-        found, names.SCHEDULERS_AVAILABLE, "False", None, "no scheduler pod is Ready"
-    )
+    expect_condition(found, names.SCHEDULERS_AVAILABLE, "False", None, "no scheduler pod is Ready")
     expect_condition(found, names.SECONDARY_DEGRADED, "False")
     expect_condition(found, names.TARGET_CONFIG_DEGRADED, "Unknown", "Unmanaged", "not observed")
     expect_no_writes(reconcile(after))
