@@ -29,6 +29,9 @@ CORES_OF_A_POD = 0.25
 """What a Pod without requests counts."""
 WEIGHTS = (3, 10)
 """Of the extender: that of the example, where plugins also decide, and one that decides alone."""
+PODS_ABOVE = 3
+"""On the smallest node: the last one that it accepts, and two that were assumed on another of the
+nodes with the best score."""
 QUIET_SECONDS = 3.0
 _FIRST_SECONDS = 60.0
 
@@ -42,7 +45,7 @@ def measure(sandbox: Sandbox, repeat: int) -> list[Row]:
     for pods, nodes in SIZES:
         names = hollow.create(api, nodes)
         hollow.annotate(api, {name: {USAGE: _load()} for name in names})
-        allowed = LIMIT + 100 * 2 * CORES_OF_A_POD / _least_cores(nodes)
+        allowed = LIMIT + 100 * PODS_ABOVE * CORES_OF_A_POD / _least_cores(nodes)
         for weight in WEIGHTS:
             bursts = [_burst(sandbox, api, scheduler, pods, weight) for _ in range(repeat)]
             title = f"{pods} pods, {nodes} nodes, weight {weight}"
