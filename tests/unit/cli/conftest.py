@@ -45,6 +45,8 @@ IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
 INSTALLED = names.OUTCOME_INSTALLED
 PORTFORWARD = "/portforward"
+WHOLE_TEST = 3600.0
+"""Seconds; a machine may be busy."""
 
 
 async def relay(request: web.Request, port: int) -> web.StreamResponse:
@@ -199,8 +201,8 @@ class Cluster:
         self.put(KUBE_SCHEDULERS, obj)
 
     def lease(self, namespace: str, name: str, holder: str = "a_1", age: float = 0.0) -> None:
-        """A Lease that its holder renewed `age` seconds ago."""
-        renewed = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+        """A Lease that its holder renewed `age` seconds ago; 0: renewed during the whole test."""
+        renewed = (datetime.now(UTC) - timedelta(seconds=age or -WHOLE_TEST)).isoformat()
         spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
         self.api.served.add(LEASES)
         self.put(LEASES, {"metadata": {"name": name, "namespace": namespace}, "spec": spec})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from kube_scheduler_operator.base.times import rfc3339_micro, timestamp
 from kube_scheduler_operator.kube.resource import DEPLOYMENTS, LEASES, PODS
@@ -11,14 +12,18 @@ from kube_scheduler_operator.simulate.kinds import REPLICA_SETS
 from ...builders import Object
 from ...imitation.apiserver import clone
 from ...imitation.cluster import InstantCluster
-from .conftest import Cluster
+from .conftest import WHOLE_TEST, Cluster
+
+RENEWED: Final = timedelta(seconds=15)
+"""The age of a Lease that its holder renews."""
 
 
 def publish(operators: InstantCluster, commands: Cluster) -> None:
     """Replace the objects of the API that the commands talk to.
 
-    Leases keep the age that they have for the operator, whose clock is another one. The imitated
-    controller of Deployments makes Pods without ReplicaSets, which are added.
+    Leases keep the age that they have for the operator, whose clock is another one; those that are
+    renewed are so during the whole test. The imitated controller of Deployments makes Pods without
+    ReplicaSets, which are added.
     """
     commands.api.objects.clear()
     for ref, stored in list(operators.server.objects.items()):
@@ -34,7 +39,10 @@ def publish(operators: InstantCluster, commands: Cluster) -> None:
 def _set_age(lease: Object, now: datetime) -> None:
     renewed = timestamp(lease["spec"].get("renewTime"))
     if renewed is not None:
-        lease["spec"]["renewTime"] = rfc3339_micro(datetime.now(UTC) - (now - renewed))
+        age = now - renewed
+        if age < RENEWED:
+            age = timedelta(seconds=-WHOLE_TEST)
+        lease["spec"]["renewTime"] = rfc3339_micro(datetime.now(UTC) - age)
 
 
 def _own_by_replica_set(pod: Object, commands: Cluster) -> None:
