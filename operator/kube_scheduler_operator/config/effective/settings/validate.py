@@ -135,7 +135,7 @@ def validate_settings(
     spec, accepted = mapping(obj.get("spec")), last_accepted(obj)
     findings: list[Finding] = []
     versions = [(SPEC, spec)]
-    if accepted is not None and accepted != spec:
+    if accepted is not None:
         versions.append((LAST, accepted))
     for root, version in versions:
         problems, warnings = _judge(version, platform, defaults, root)
@@ -174,13 +174,17 @@ def _judge(
 ) -> tuple[_Problems, _Problems]:
     """Return (errors, warnings) with paths in the spec.
 
-    An unexpected error is an error of this version only.
+    An unexpected error is an error of this version only. What is no longer allowed stays in use if
+    it was accepted before: an upgrade of the operator changes no scheduler.
     """
     problems = limit_problems(spec)
     if problems:
         return problems, ()
     try:
-        return _cached(spec, platform, defaults.own, defaults.adopted)
+        problems, warnings = _cached(spec, platform, defaults.own, defaults.adopted)
+        if root == LAST:
+            problems = tuple(problem for problem in problems if problem.reason != NOT_ALLOWED)
+        return problems, warnings
     except Exception as error:
         message = SETTINGS.defect(names.CLUSTER, root, error).message
         return (Problem(DEFECT, (), message),), ()

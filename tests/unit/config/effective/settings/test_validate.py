@@ -266,6 +266,23 @@ def test_the_last_accepted_version_stays_in_use() -> None:
     assert len(found.findings) == 1
 
 
+@pytest.mark.parametrize(
+    "pods",
+    [
+        {"env": [{"name": "LD_PRELOAD", "value": "/x.so"}]},
+        {"annotations": {"container.apparmor.security.beta.kubernetes.io/kube-scheduler": "x"}},
+    ],
+)
+def test_what_is_no_longer_allowed_stays_in_use_if_it_was_accepted_before(
+    pods: dict[str, Any],
+) -> None:
+    found = result(accepted={"pods": pods}, **pods)
+    assert (found.accepted, found.uses_last_accepted) == (False, True)
+    assert [finding.reason for finding in found.findings] == ["NotAllowed"]
+    assert found.pods.env or found.pods.annotations
+    assert not result(**pods).uses_last_accepted
+
+
 def test_an_accepted_version_is_validated_again() -> None:
     accepted = {"pods": {"resources": {"limits": {"memory": "500Mi"}}}}
     found = result(defaults=ADOPTED, accepted=accepted, env="x")
