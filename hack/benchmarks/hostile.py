@@ -54,7 +54,7 @@ class Turn:
     peak: float = 0.0  # of resident memory, MiB
     answers: list[float] = field(default_factory=list)  # round trips of /healthz, ms
     renewals: list[float] = field(default_factory=list)  # times of the Lease, seconds since 1970
-    ended: bool = False  # whether the operator ended, because it lost its Lease or had no memory
+    ended: bool = False  # whether the operator ended, for example because it had no memory
 
     @property
     def longest_renewal(self) -> float:

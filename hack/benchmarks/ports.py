@@ -316,7 +316,7 @@ def main() -> None:
     from kube_scheduler_operator.operator.telemetry.server import TelemetryServer
     from kube_scheduler_operator.serving.certificate import ServingCertificate
 
-    async def authorize(_client: object, _path: str) -> AuthorizationResult:
+    async def authorize(_client: object, _path: str, _address: str) -> AuthorizationResult:
         return AuthorizationResult(authenticated=False, allowed=False, reason="refused")
 
     async def serve() -> None:

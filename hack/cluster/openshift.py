@@ -7,22 +7,27 @@ scheduler places the first pods and which is switched off when the control plane
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import tempfile
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import images, node_files, nodes, paths, pki, processes
+from cluster import images, node_files, nodes, openshift_kinds, paths, pki, processes
 from cluster.api import Api, ApiError, wait
 from cluster.console import SandboxError, run, step
 from cluster.observe import scheduler_processes
 
 if TYPE_CHECKING:
     from cluster.api import Object
-    from cluster.model import Sandbox
+    from cluster.model import Node, Sandbox
 
 VERSION = "4.20.0-sandbox"
 """Of the payload; FeatureGate has one list of gates for each."""
+
+IMAGE = f"registry.example/release:{VERSION}"
+"""What the ClusterVersion shows as the image of the payload, which does not exist."""
 
 CLIENT_CERTIFICATE = "kube-scheduler-client-cert-key"
 _MANAGED = "openshift-config-managed"
@@ -39,6 +44,11 @@ VERSION_OPERATOR = "version-operator"
 
 _PYTHON = paths.REPOSITORY / ".venv/bin/python"
 _PROGRAM = paths.REPOSITORY / ".venv/bin/kube-scheduler-operator"
+_MANIFEST = "kube-scheduler-pod.yaml"
+_BOOTSTRAP_CONFIG = "/etc/kubernetes/config/kube-scheduler-config.yaml"
+_OPERATORS_CONFIG = "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml"
+"""Where the container has its configuration: of `render`, and of OpenShift's operator."""
+
 _GATES = {
     "enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
     "disabled": ["SchedulerAsyncAPICalls", "RouteExternalCertificate"],
@@ -52,8 +62,8 @@ _STOP_TIMEOUT = 60.0
 def create_objects(sandbox: Sandbox, api: Api) -> None:
     """Create the kinds, and everything that the operator takes as given."""
     kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
-    for crds in (_TEMPLATES / "crds.yaml", paths.TEMPLATES / "prometheus-operator.yaml"):
-        run(*kubectl, "apply", "--server-side", "-f", crds)
+    kinds = (*openshift_kinds.definitions(), paths.TEMPLATES / "prometheus-operator.yaml")
+    run(*kubectl, "apply", "--server-side", *(f"--filename={file}" for file in kinds))
     run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
     for namespace in _NAMESPACES:
         api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -63,18 +73,21 @@ def create_objects(sandbox: Sandbox, api: Api) -> None:
     single = sum(node.control_plane for node in sandbox.nodes) == 1
     topology = "SingleReplica" if single else "HighlyAvailable"
     gates = {kind: [{"name": name} for name in found] for kind, found in _GATES.items()}
-    for plural, kind, name, status in (
-        ("apiservers", "APIServer", "cluster", {}),
-        ("infrastructures", "Infrastructure", "cluster", {
+    for plural, kind, name, spec, status in (
+        ("apiservers", "APIServer", "cluster", {}, {}),
+        ("infrastructures", "Infrastructure", "cluster", {}, {
             "apiServerInternalURI": sandbox.node_server, "apiServerURL": sandbox.server,
             "controlPlaneTopology": topology, "infrastructureTopology": topology,
         }),
-        ("featuregates", "FeatureGate", "cluster", {
+        ("featuregates", "FeatureGate", "cluster", {}, {
             "featureGates": [{"version": VERSION, **gates}],
         }),
-        ("clusterversions", "ClusterVersion", "version", {"desired": {"version": VERSION}}),
+        ("clusterversions", "ClusterVersion", "version", {"clusterID": str(uuid.uuid4())}, {
+            "availableUpdates": [], "desired": {"version": VERSION, "image": IMAGE},
+            "observedGeneration": 1, "versionHash": "",
+        }),
     ):  # fmt: skip
-        _create(api, plural, kind, name, status)
+        _create(api, plural, {"kind": kind, "metadata": {"name": name}, "spec": spec}, status)
     folder = sandbox.state / "pki"
     for name, authority in (
         ("kube-apiserver-server-ca", "ca"),
@@ -103,11 +116,12 @@ def client_certificate(sandbox: Sandbox, name: str) -> Object:
     }
 
 
-def _create(api: Api, plural: str, kind: str, name: str, status: Object) -> None:
-    base = {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}}
-    api.create(f"{_GROUP}/{plural}", {**base, "spec": {}})
+def _create(api: Api, plural: str, obj: Object, status: Object) -> None:
+    path = f"{_GROUP}/{plural}"
+    api.create(path, {"apiVersion": "config.openshift.io/v1", **obj})
     if status:
-        api.request("PATCH", f"{_GROUP}/{plural}/{name}/status", {"status": status})
+        name = obj["metadata"]["name"]
+        api.request("PATCH", f"{path}/{name}/status", {"status": status})
 
 
 def install_release(sandbox: Sandbox, overlay: Path) -> None:
@@ -158,6 +172,29 @@ def write_bootstrap(sandbox: Sandbox) -> None:
         paths.write_atomically(manifest, source.read_text(), 0o600)
 
 
+def install_scheduler(sandbox: Sandbox, node: Node) -> None:
+    """Put the bootstrap machine's scheduler on a node, with the names of OpenShift's operator.
+
+    For what replaces the operator: a node then has a scheduler that predates it.
+    """
+    import yaml
+
+    source, target = (
+        node_files.root(sandbox, one) / "etc/kubernetes" for one in (sandbox.bootstrap, node)
+    )
+    for folder in ("bootstrap-secrets", "bootstrap-configs"):
+        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
+    text = _bootstrap_manifest(sandbox).read_text()
+    pod = yaml.safe_load(text.replace(_BOOTSTRAP_CONFIG, _OPERATORS_CONFIG))
+    namespace, name = sandbox.scheduler_pod(node)
+    pod["metadata"] |= {
+        "name": name.removesuffix(f"-{node.name}"), "namespace": namespace,
+        "labels": {"app": "openshift-kube-scheduler", "scheduler": "true"},
+    }  # fmt: skip
+    manifest = target / "manifests" / _MANIFEST
+    paths.write_atomically(manifest, json.dumps(pod), 0o600)
+
+
 def end_bootstrap(sandbox: Sandbox) -> None:
     """Switch the bootstrap machine off as soon as every control-plane node has a scheduler.
 
@@ -181,9 +218,14 @@ def end_bootstrap(sandbox: Sandbox) -> None:
         return
     with step("schedulers of their own; the bootstrap machine goes"):
         wait(over, _BOOTSTRAP_TIMEOUT, lambda: f"no schedulers; node statuses: {found['is']}")
-        _stop_bootstrap_scheduler(sandbox)
-        nodes.power_off(sandbox, sandbox.bootstrap)
-        api.request("DELETE", f"/api/v1/nodes/{sandbox.bootstrap.name}")
+        switch_off_bootstrap(sandbox)
+
+
+def switch_off_bootstrap(sandbox: Sandbox) -> None:
+    """Remove the bootstrap machine and its Node."""
+    _stop_bootstrap_scheduler(sandbox)
+    nodes.power_off(sandbox, sandbox.bootstrap)
+    Api(sandbox).request("DELETE", f"/api/v1/nodes/{sandbox.bootstrap.name}")
 
 
 def _stop_bootstrap_scheduler(sandbox: Sandbox) -> None:
@@ -201,4 +243,4 @@ def _stop_bootstrap_scheduler(sandbox: Sandbox) -> None:
 
 def _bootstrap_manifest(sandbox: Sandbox) -> Path:
     kubernetes = node_files.root(sandbox, sandbox.bootstrap) / "etc/kubernetes"
-    return kubernetes / "manifests/kube-scheduler-pod.yaml"
+    return kubernetes / "manifests" / _MANIFEST

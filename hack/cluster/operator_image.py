@@ -46,6 +46,7 @@ _SOURCES = (
 )  # fmt: skip
 _HERE = binaries.architecture()
 _LOCK = paths.REPOSITORY / "requirements.lock"
+_BUILD_LOCK = paths.REPOSITORY / "requirements-build.lock"
 _OLD_LAYERS_KEPT = 3
 _SCRIPT = """\
 #!/usr/bin/python3
@@ -217,13 +218,15 @@ def _scripts() -> dict[str, str]:
 
 def _build_wheel(folder: Path) -> None:
     """Build the project's wheel; without the development environment, pip fetches the builder."""
-    python = _python()
-    if succeeds(python, "-c", "import hatchling"):
+    python, environment = _python(), dict(os.environ)
+    with tempfile.TemporaryDirectory() as builder:
+        if not succeeds(python, "-c", "import hatchling"):
+            run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                "--no-deps", "--require-hashes", "--only-binary=:all:", f"--target={builder}",
+                "--requirement", _BUILD_LOCK, timeout=300)  # fmt: skip
+            environment["PYTHONPATH"] = builder
         run(python, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder,
-            cwd=paths.REPOSITORY)  # fmt: skip
-    else:
-        run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder,
-            paths.REPOSITORY, timeout=300)  # fmt: skip
+            cwd=paths.REPOSITORY, env=environment)  # fmt: skip
 
 
 def _python() -> Path:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def render(sandbox: Sandbox, overlay: str) -> None:
-    """Write the release's manifests, from the kinds in crds/ and an overlay of deploy/."""
+    """Write the release's manifests, from the operator's own kinds and an overlay of deploy/."""
     kubectl = sandbox.state / "bin/kubectl"
-    texts = [run(kubectl, "kustomize", folder) for folder in (paths.REPOSITORY / "crds", overlay)]
+    kinds = paths.REPOSITORY / "deploy/openshift/crds"
+    texts = [run(kubectl, "kustomize", folder) for folder in (kinds, overlay)]
     manifests = [one for text in texts for one in yaml.safe_load_all(text) if one]
     folder = VersionOperator(sandbox, openshift.VERSION).folder
     payload.write(folder, manifests, contents(sandbox))

@@ -66,6 +66,7 @@ class Scheduler:
         extenders: Sequence[Object] = (),
         scheduler_name: str = DEFAULT_SCHEDULER,
         flags: Sequence[str] = (),
+        profiles: Sequence[Object] = (),
     ) -> None:
         """Start it; it schedules from then on.
 
@@ -73,6 +74,7 @@ class Scheduler:
             extenders: the list of that name in KubeSchedulerConfiguration.
             scheduler_name: of whose pods it is to take care.
             flags: further ones.
+            profiles: in the place of the one of `scheduler_name`.
         """
         config: Object = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -83,7 +85,7 @@ class Scheduler:
                 "burst": _QUERIES_PER_SECOND,
             },
             "leaderElection": {"leaderElect": False},
-            "profiles": [{"schedulerName": scheduler_name}],
+            "profiles": list(profiles) or [{"schedulerName": scheduler_name}],
             "extenders": list(extenders),
         }
         path = self._sandbox.state / f"{self._name}.json"

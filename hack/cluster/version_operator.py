@@ -184,7 +184,7 @@ class VersionOperator:
         done = not problems and not waiting
         old = before.get("status") or {}
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        entry = next(iter(old.get("history") or ()), {"startedTime": now})
+        entry = next(iter(old.get("history") or ()), _attempt(old, now))
         if entry.get("state") != "Completed":  # an upgrade that has ended stays so
             entry = {**entry, "version": self._version, "state": "Partial"}
             if done:
@@ -205,12 +205,20 @@ class VersionOperator:
             conditions.append({"type": kind, "status": status, "message": message,
                                "lastTransitionTime": stamp})  # fmt: skip
         status_now: Object = {
-            "desired": {"version": self._version},
+            **old,
+            "desired": {**old["desired"], "version": self._version},
             "history": [entry],
             "conditions": conditions,
         }
-        if status_now != old:
-            self._api.request("PATCH", f"{CLUSTERVERSION}/status", {"status": status_now})
+        if status_now != old:  # a merge patch would drop completionTime: null
+            body = {**before, "status": status_now}
+            self._api.request("PUT", f"{CLUSTERVERSION}/status", body)
+
+
+def _attempt(status: Object, now: str) -> Object:
+    """A new entry of the history, with the fields that OpenShift's definition requires."""
+    image = status["desired"]["image"]
+    return {"startedTime": now, "completionTime": None, "image": image, "verified": False}
 
 
 def _state(found: Object) -> tuple[str, ...]:

@@ -388,11 +388,8 @@ REASONS: tuple[Reason, ...] = (
     Reason(_FIELDS, "status.readyReplicas", "how many schedulers are Ready, at a glance"),
     Reason(
         _FIELDS,
-        "status.nodeStatuses.nodeUID",
-        (
-            "a new machine with the same name starts from scratch; newer versions of "
-            "the reference set it as well"
-        ),
+        "status.generations",
+        "the generation of the Scheduler that was observed, for which `rollout watch` waits",
     ),
     Reason(_FIELDS, "status.version", "the operator that wrote the status"),
     # --- ClusterOperator ----------------------------------------------------------------------
@@ -417,7 +414,6 @@ REASONS: tuple[Reason, ...] = (
         "related: clusterrolebindings*",
         "it binds the reference to cluster-admin, which nothing here uses",
     ),
-    Reason(_OPERATOR, "printer columns", "the message has a column: state at a glance"),
     # --- during -------------------------------------------------------------------------------
     Reason(
         _DURING,

@@ -2,7 +2,7 @@
 
 Those for flags are in config/language/warnings/unsafe_flags.py.
 
-Images are left to the operator, whose settings allow them.
+Images are left to the operator, whose settings allow them, as are the programs of its own image.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kube_scheduler_operator.base.environment import CODE_NAMES, CODE_PREFIXES
 from kube_scheduler_operator.config.effective.secondary.compose import RESERVED
 from kube_scheduler_operator.config.effective.secondary.confinement import OWN_VOLUMES, VOLUMES
 from kube_scheduler_operator.config.language.warnings.unsafe_flags import (
@@ -30,6 +31,7 @@ _LOCAL: Final = r"^https://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?/?$"
 _CONTROL: Final = r"[\x00-\x1f\x7f]"
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 _WORD: Final = "^[A-Za-z0-9_./][A-Za-z0-9_./-]*$"
+_CODE: Final = f"(?i)^({'|'.join(CODE_PREFIXES)}|({'|'.join(sorted(CODE_NAMES))})$)"
 _FLAG: Final = "^[A-Za-z0-9][A-Za-z0-9_-]*$"
 
 
@@ -48,14 +50,20 @@ def sidecars(spec: str, path: str) -> str:
               f"sidecars use no Secrets; {_ELSEWHERE}", ".valueFrom.secretKeyRef"),
         _list("envFrom", where, f'{_unset("q", "secretRef")} ? "" : ',
               f"sidecars use no Secrets; {_ELSEWHERE}", ".secretRef"),
+        *(
+            _list(field, where,
+                  f'!{get("q", key, text(""))}.matches({text(_CODE)}) ? "" : ',
+                  "it chooses the code of a program; remove it", f".{key}")
+            for field, key in (("env", "name"), ("envFrom", "prefix"))
+        ),
         when(f'!({_unset("e", "volumeDevices")}) && e.volumeDevices.size() > 0',
              problem(at(where, "volumeDevices"), "a sidecar has no block devices; remove this")),
         *(
-            let(get("e", probe, "{}"), "r", _host("r", at(where, probe)))
+            let(get("e", probe, "{}"), "r", _handler("r", at(where, probe)))
             for probe in _PROBES
         ),
         let(get("e", "lifecycle", "{}"), "q", lines(
-            let(get("q", hook, "{}"), "r", _host("r", at(where, "lifecycle", hook)))
+            let(get("q", hook, "{}"), "r", _handler("r", at(where, "lifecycle", hook)))
             for hook in ("postStart", "preStop")
         )),
     ])  # fmt: skip
@@ -227,11 +235,15 @@ def _unset(owner: str, key: str) -> str:
     return f"!({text(key)} in {owner} && {owner}[{text(key)}] != null)"
 
 
-def _host(owner: str, path: str) -> str:
-    return lines(
-        when(
-            let(get(owner, kind, "{}"), "h", f'{get("h", "host", text(""))} != ""'),
-            problem(at(path, kind, "host"), "the kubelet asks the Pod only; remove this"),
-        )
-        for kind in ("httpGet", "tcpSocket")
-    )
+def _handler(owner: str, path: str) -> str:
+    commands = "probes and hooks of a sidecar run no commands; use httpGet or tcpSocket"
+    return lines([
+        when(f'!({_unset(owner, "exec")})', problem(at(path, "exec"), commands)),
+        *(
+            when(
+                let(get(owner, kind, "{}"), "h", f'{get("h", "host", text(""))} != ""'),
+                problem(at(path, kind, "host"), "the kubelet asks the Pod only; remove this"),
+            )
+            for kind in ("httpGet", "tcpSocket")
+        ),
+    ])  # fmt: skip

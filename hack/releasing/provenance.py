@@ -22,6 +22,7 @@ _PREFIX: Final = "https://kube-scheduler-operator.dev"
 _LOCKS: Final = (
     paths.REPOSITORY / "requirements.lock",
     paths.REPOSITORY / "requirements-dev.lock",
+    paths.REPOSITORY / "requirements-build.lock",
     *map(debian.file, debian.ARCHITECTURES),
 )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import signal
 import statistics
@@ -35,6 +34,7 @@ from .conftest import (
     Cluster,
     up,
 )
+from .documented import commands
 from .faults import dead, pids_of
 
 PACKED, DEFAULT = "packed", "default-scheduler"
@@ -46,8 +46,6 @@ NEWEST = releases.PINNED[max(releases.PINNED)]
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 AKS = "/apis/aks.azure.com/v1alpha1/schedulerconfigurations/upstream"
 BINDING = f"{ADMISSION}/mutatingadmissionpolicybindings/{names.ASSIGNMENT}"
-README = (REPOSITORY / "README.md").read_text()
-THREE_COMMANDS = re.search(r"```\n(kubectl [^`]*packed-by-namespace[^`]*)```", README)
 
 
 class Assigned(Cluster):
@@ -165,22 +163,14 @@ def assigned(request: pytest.FixtureRequest) -> Iterator[Assigned]:
 
 
 @pytest.mark.presubmit_first
-def test_the_three_commands_of_the_readme_pack_the_pods_of_a_labelled_namespace(
+def test_the_commands_of_the_readme_pack_the_pods_of_a_labelled_namespace(
     assigned: Assigned,
 ) -> None:
-    assert THREE_COMMANDS is not None
-    lines = [line.partition("#") for line in THREE_COMMANDS[1].strip().splitlines()]
-    assert len(lines) == 3
-    for command, _, comment in lines:
-        words = shlex.split(command)
-        if assigned.way == "webhook" and "deploy/managed-policy" in words:
-            other = re.search(r"deploy/[\w-]+", comment)
-            assert other is not None
-            words[words.index("deploy/managed-policy")] = other[0]
-        kubectl = assigned.sandbox.state / "bin" / "kubectl"
-        run(kubectl, f"--kubeconfig={assigned.sandbox.kubeconfig}", *words[1:], cwd=REPOSITORY)
-        if words[-1] == "crds":
-            assigned.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+    script = commands("install kustomize managed", older=assigned.way == "webhook")
+    kubectl = assigned.sandbox.state / "bin" / "kubectl"
+    for line in script.splitlines():
+        _, *words = shlex.split(line, comments=True)
+        run(kubectl, f"--kubeconfig={assigned.sandbox.kubeconfig}", *words, cwd=REPOSITORY)
     began = time.monotonic()
     until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
     print(f"{assigned.way}: Pods are assigned {time.monotonic() - began:.1f} s after the commands")
@@ -277,10 +267,13 @@ def test_without_webhook_or_policy_pods_go_to_the_default_scheduler(assigned: As
     until(assigned.assigning, 90, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
 
 
-@contextlib.contextmanager
-def _hanging(assigned: Assigned) -> Iterator[None]:
+def _hanging(assigned: Assigned) -> contextlib.AbstractContextManager[None]:
     """Both replicas of the operator are stopped, and their ports stay open."""
-    stopped = pids_of(assigned, f"app.kubernetes.io/name={names.PROGRAM}", "operator")
+    return _stopped(pids_of(assigned, f"app.kubernetes.io/name={names.PROGRAM}", "operator"))
+
+
+@contextlib.contextmanager
+def _stopped(stopped: list[int]) -> Iterator[None]:
     assert len(stopped) >= 2
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
@@ -339,6 +332,17 @@ def test_with_the_scheduler_dead_new_pods_go_to_the_default_one(assigned: Assign
     print(f"{assigned.way}: {len(waiting)} of {len(made)} Pods waited for the scheduler's return")
     until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
     assigned.clean(SELECTED)
+
+
+def test_with_the_scheduler_hanging_new_pods_go_to_the_default_one(assigned: Assigned) -> None:
+    """Its Pods are Ready for half a minute; its Lease expires after 15 s."""
+    until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
+    with _stopped(pids_of(assigned, f"{names.SECONDARY_LABEL}={PACKED}", "kube-scheduler")):
+        began = time.monotonic()
+        until(lambda: assigned.scheduler_of_new() == DEFAULT, 25, "its Lease has expired")
+        print(f"{assigned.way}: withdrawn {time.monotonic() - began:.1f} s after it was stopped")
+        assert "no renewal of the Lease" in assigned.condition_of(names.ASSIGNED)[1]
+    until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
 
 
 def _by_name(assigned: Assigned) -> dict[str, dict[str, Any]]:

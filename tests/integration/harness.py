@@ -35,8 +35,6 @@ from ..imitation import kubelet
 
 NAMESPACE = "kube-scheduler-operator"
 NODE = "played"
-LOST = "lost leadership"
-"""The last log message of an operator that ends because of its Lease."""
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _MIRROR = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{NODE}"
 
@@ -249,12 +247,6 @@ class Operator:
             )
         if wait:
             until(lambda: "First reconcile complete" in self.latest_text(), 60, "no pass")
-
-    def revive(self) -> None:
-        """Start it again if a busy machine kept it from renewing its Lease, as a kubelet does."""
-        ended = self.process is not None and self.process.poll() == 1
-        if ended and LOST in self.latest_text():
-            self.start(*self._arguments, wait=False)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is dead."""

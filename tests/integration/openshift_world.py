@@ -45,7 +45,6 @@ class World:
     @property
     def latest(self) -> int:
         """The newest revision that is complete."""
-        self.operator.revive()
         status = self.api.request("GET", KUBESCHEDULER).get("status", {})
         return int(status.get("latestAvailableRevision", 0))
 
@@ -67,7 +66,6 @@ class World:
 
     def condition(self, kind: str) -> str:
         """The message of a condition of the KubeScheduler; empty if it is False."""
-        self.operator.revive()
         status, _, message = condition_of(self.api.request("GET", KUBESCHEDULER), kind)
         return message if status == "True" else ""
 
@@ -100,7 +98,7 @@ def control_plane(name: str) -> Iterator[Sandbox]:
     )
     try:
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
-        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
+        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "deploy/openshift/crds")
         run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
         for namespace in (OPENSHIFT.target_namespace, OPENSHIFT.operator_namespace):
             run(*kubectl, "create", "namespace", namespace)

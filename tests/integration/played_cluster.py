@@ -19,14 +19,14 @@ from urllib.parse import quote
 
 from cluster import images, lifecycle, teardown
 from cluster.api import Api, ApiError
-from cluster.console import SandboxError, run
+from cluster.console import run
 from cluster.model import Sandbox
 from cluster.observe import KUBESCHEDULER, until
 
 from ..expect import condition_of
 from ..imitation import kubelet
 from .conftest import REPOSITORY
-from .harness import LOST, NAMESPACE, Operator, Proxy, now
+from .harness import NAMESPACE, Operator, Proxy, now
 
 GROUP = "/apis/kube-scheduler-operator.dev/v1alpha1"
 CORE, APPS = f"/api/v1/namespaces/{NAMESPACE}", f"/apis/apps/v1/namespaces/{NAMESPACE}"
@@ -40,9 +40,8 @@ _OPERATOR = (
 class PlayedCluster:
     """The cluster, a simulated kubelet, and the operator; subclasses are about one kind.
 
-    The operator ends when a busy machine keeps it from renewing its Lease. As a kubelet would,
-    `wait` starts it again then; one that the test killed stays dead until `start`, and one that
-    ended for any other reason fails the test.
+    An operator that the test killed stays dead until `start`; one that ended for another reason
+    fails the test.
     """
 
     kind: ClassVar[str]  # of the objects that these tests make
@@ -108,7 +107,7 @@ class PlayedCluster:
         """Start it unless it runs.
 
         Raises:
-            AssertionError: it has ended, and neither was it killed nor did it lose its Lease.
+            AssertionError: it has ended, and was not killed.
         """
         process = self.operator.process
         if process is not None:
@@ -117,7 +116,7 @@ class PlayedCluster:
                 return
             text = self.operator.latest_text()
             self.operator.process = None  # one failure for one end: the next test has a new one
-            assert code == -signal.SIGKILL or LOST in text, f"it ended with {code}: {text[-3000:]}"
+            assert code == -signal.SIGKILL, f"it ended with {code}: {text[-3000:]}"
         image = f"--operand-image={images.scheduler_name(self.sandbox.kubernetes)}"
         self.operator.start(*([image] if self.named_image else []), *self.flags)
 
@@ -127,38 +126,13 @@ class PlayedCluster:
         seconds: float = 60,
         otherwise: str | Callable[[], object] = "",
     ) -> None:
-        """Wait until something is so; `otherwise` describes the state at the timeout.
-
-        A restart of the operator starts the time again.
-        """
-        revived = True
-
-        def met() -> bool:
-            nonlocal revived
-            revived = self._revive()
-            return revived or bool(condition())
+        """Wait until something is so; `otherwise` describes the state at the timeout."""
 
         def failed() -> str:
             text = otherwise if isinstance(otherwise, str) else otherwise()
             return f"{text}\n{self.log()}".lstrip()
 
-        while revived:
-            until(met, seconds, failed)
-
-    def _revive(self) -> bool:
-        """Start an operator that lost its Lease; whether there was one."""
-        process = self.operator.process
-        if process is None or process.poll() in (None, -signal.SIGKILL):
-            return False
-        try:
-            self.start()
-        except SandboxError:
-            # The write to kill at may come in its first pass, which is never complete then.
-            process = self.operator.process
-            if process is None or process.poll() != -signal.SIGKILL:
-                raise
-            return False
-        return True
+        until(condition, seconds, failed)
 
     def writes_within(self, seconds: float) -> list[str]:
         """What the operator writes from now on, ClusterOperator aside."""

@@ -20,7 +20,11 @@ import yaml
 from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.config.effective.control_plane.compose import compose
 from kube_scheduler_operator.config.language.feature_gates import Gates
-from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.config.language.merging.presets import (
+    PRESETS,
+    PROFILES,
+    profile_fragment,
+)
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import default_plugins, plugins
 from kube_scheduler_operator.config.language.versions import Version
 
@@ -167,7 +171,7 @@ VALID: list[Any] = [
     fit(resources=[{"name": "cpu", "weight": 3}]),
     profile(plugins={"score": {"disabled": [{"name": "*"}]}, "filter": None}),
     profile(plugins={"bind": {"disabled": [{"name": "*"}]}}),
-    *[profile_fragment(name) for name in PROFILES],
+    *[profile_fragment(name) for name in PRESETS],
     *examples(),
 ]
 
@@ -187,7 +191,7 @@ def test_valid_overrides_pass(guarded: Guarded, version: Version) -> None:
 
 @pytest.mark.presubmit
 def test_profiles_pass_as_objects_of_their_own(guarded: Guarded) -> None:
-    for name in PROFILES:
+    for name in PRESETS:
         for one in profile_fragment(name).get("profiles", [{}]):
             spec = {**one, "schedulerName": "team-a", "base": name}
             assert guarded.refusal("SchedulerProfile", spec) == ""

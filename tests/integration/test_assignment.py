@@ -381,7 +381,6 @@ def test_a_killed_operator_refuses_no_pod(world: AssigningWorld) -> None:
 @pytest.mark.parametrize("cluster", [PolicyWorld], ids=["policy"], indirect=True, scope="module")
 def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
     """200 drawn assignments; tests/unit/deploy/test_assignment.py has more of them."""
-    world.start()  # where it has lost its Lease meanwhile
     assert world.operator.stop() == 0
     world.operator.process = None
     world.namespace(WITNESS, {})
@@ -453,7 +452,7 @@ def test_any_bytes_are_answered_without_harm(webhook: WebhookWorld) -> None:
     webhook.wait(lambda: webhook.answers(413, b" " * (9 * 1024 * 1024)), 60, "no 413")
     webhook.wait(lambda: webhook.answers(415, b"{}", **{"Content-Encoding": "gzip"}), 30, "no 415")
     webhook.wait(lambda: webhook.pod() == NAME, 30)
-    webhook.start()  # raises if it has ended, unless it lost its Lease
+    webhook.start()  # raises if it has ended
 
 
 @pytest.mark.presubmit

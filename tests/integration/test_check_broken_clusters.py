@@ -396,7 +396,11 @@ FAULTS = {
         "crds", older_kind, "lacks the field spec.assign", "kubectl apply --server-side", flags=()
     ),
     "another operator is installed": Fault(
-        "other-programs", second_operator, "elsewhere/kube-scheduler-operator", "uninstall it"
+        "other-programs",
+        second_operator,
+        "elsewhere/kube-scheduler-operator",
+        "uninstall it",
+        "warning",  # a tenant can create it; another namespace of the operator's is a failure
     ),
     "an unmanaged scheduler runs": Fault(
         "other-programs",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MONITORING = ("monitoring", "monitoring/schedulers", "monitoring/openshift")
 
 
-@pytest.mark.parametrize("folder", [*PLATFORMS, *MONITORING, "admission"])
+@pytest.mark.parametrize("folder", [*PLATFORMS, *MONITORING, "admission", "openshift/crds"])
 def test_kustomize_makes_of_an_overlay_what_the_unit_tests_look_at(
     folder: str, api_server: ApiServer
 ) -> None:

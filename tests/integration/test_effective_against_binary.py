@@ -18,7 +18,7 @@ import yaml
 from kube_scheduler_operator.base.templates import canonical_json
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.merging.merge import merge_semantically
-from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.config.language.merging.presets import PRESETS, profile_fragment
 from kube_scheduler_operator.config.language.plugins.effective_plugins import effective_plugins
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import plugins
 from kube_scheduler_operator.config.language.plugins.plugin_origins import Layer, profile_tables
@@ -97,7 +97,7 @@ def agree(config: dict[str, Any], theirs: dict[str, Any], gates: Gates) -> None:
             assert origin == ("profile" if ours_to_say else "default"), (point, name)
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_the_plugins_of_a_named_profile_equal_kube_schedulers(
     name: str, completed: Any, gates: Gates
 ) -> None:

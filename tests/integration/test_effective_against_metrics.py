@@ -25,7 +25,7 @@ import pytest
 from cluster.scheduling import free_port
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.merging.merge import merge_semantically
-from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.config.language.merging.presets import PRESETS, profile_fragment
 from kube_scheduler_operator.config.language.plugins.plugin_origins import (
     Layer,
     ProfileTable,
@@ -98,7 +98,7 @@ PLUGIN_LISTS: dict[str, dict[str, Any]] = {
 def configurations() -> dict[str, dict[str, Any]]:
     """Every named profile, and the lists above."""
     found = {}
-    for name in PROFILES:
+    for name in PRESETS:
         fragment = profile_fragment(name)
         merged = merge_semantically([{"profiles": [{"schedulerName": "x"}]}, fragment])
         found[name] = merged["profiles"][-1]

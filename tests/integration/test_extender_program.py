@@ -45,7 +45,7 @@ def node(name: str, free_cpu: int) -> dict[str, Any]:
     }
 
 
-def pod(name: str) -> dict[str, Any]:
+def pod(name: str, scheduler: str = "no-scheduler") -> dict[str, Any]:
     container = {
         "name": "c",
         "image": "nothing",
@@ -53,7 +53,7 @@ def pod(name: str) -> dict[str, Any]:
     }
     return {
         "metadata": {"name": name},
-        "spec": {"schedulerName": "no-scheduler", "containers": [container]},
+        "spec": {"schedulerName": scheduler, "containers": [container]},
     }
 
 
@@ -123,7 +123,11 @@ def started(prepared: ApiServer, directory: Path, ahead: float = 0.0) -> Iterato
         {"name": "packed", "policies": [{"policy": PACKING}]},
         {"name": "busy", "policies": [{"policy": "usage-thresholds"}]},
     ]
-    document = {"listen": {"port": 0}, "agents": agents}
+    document = {
+        "listen": {"port": 0},
+        "agents": agents,
+        "bind": {"schedulerNames": ["no-scheduler", "another-profile"]},
+    }
     file.write_text(json.dumps(document))
     command = [
         sys.executable, str(WRONG_CLOCK), f"{ahead:g}", "extender", "--config", str(file),
@@ -192,7 +196,7 @@ def test_a_pod_without_a_feasible_node_has_an_event(
 
 def test_a_bound_pod_counts_until_it_is_deleted(prepared: ApiServer, extender: Extender) -> None:
     placed = prepared.request("POST", PODS, pod("bound"))
-    assert extender.used(GOOD) == 0
+    until(lambda: extender.used(GOOD) == 0)  # the Pods of other tests, which are not bound
     binding = {
         "PodName": "bound",
         "PodNamespace": NAMESPACE,
@@ -206,6 +210,29 @@ def test_a_bound_pod_counts_until_it_is_deleted(prepared: ApiServer, extender: E
     assert extender.ask("/calm/bind", {**binding, "PodName": "no-such-pod"})["Error"]
     prepared.request("DELETE", f"{PODS}/bound?gracePeriodSeconds=0")
     until(lambda: extender.used(GOOD) == 0)
+
+
+def test_a_pod_of_another_scheduler_is_never_bound(prepared: ApiServer, extender: Extender) -> None:
+    """Any client of the port chooses what a request contains: the API server's Pod counts."""
+    others = prepared.request("POST", PODS, pod("others", "default-scheduler"))
+    own = prepared.request("POST", PODS, pod("own", "another-profile"))
+    binding = {"PodNamespace": NAMESPACE, "Node": GOOD, "PodName": "others"}
+    for uid in ("", others["metadata"]["uid"]):
+        answer = extender.ask("/calm/bind", {**binding, "PodUID": uid})
+        assert 'spec.schedulerName "default-scheduler"' in answer["Error"]
+    lie = {**others, "spec": {**others["spec"], "schedulerName": "no-scheduler"}}
+    assert extender.ask("/calm/bind", {**binding, "Pod": lie})["Error"]
+    assert "nodeName" not in prepared.request("GET", f"{PODS}/others")["spec"]
+    replaced = {**binding, "PodName": "own", "PodUID": others["metadata"]["uid"]}
+    assert "was replaced" in extender.ask("/calm/bind", replaced)["Error"]
+    for odd in ("own,metadata.name=others", "../../nodes", "own?x=y"):
+        assert "must be names" in extender.ask("/calm/bind", {**binding, "PodName": odd})["Error"]
+    assert "nodeName" not in prepared.request("GET", f"{PODS}/own")["spec"]
+    bound = {**binding, "PodName": "own", "PodUID": own["metadata"]["uid"]}
+    assert extender.ask("/calm/bind", bound) == {"Error": ""}
+    assert prepared.request("GET", f"{PODS}/own")["spec"]["nodeName"] == GOOD
+    for name in ("others", "own"):
+        prepared.request("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
 
 
 def test_a_change_of_a_node_takes_effect(prepared: ApiServer, extender: Extender) -> None:

@@ -134,6 +134,41 @@ def test_after_a_bad_edit_the_last_accepted_version_stays_in_use(world: World) -
     assert world.made("safe") == MADE
 
 
+@pytest.fixture
+def gate(world: World) -> Iterator[str]:
+    """The path of OperatorSettings with a Gate; deleted at the end, with what it holds."""
+    path = f"{GROUP}/operatorsettings"
+    metadata = {"metadata": {"name": "cluster"}}
+    kind = {"apiVersion": GROUP.removeprefix("/apis/"), "kind": "OperatorSettings"}
+    world.put("safe", agent=SAFE)
+    world.wait(lambda: world.called() == [URL] and world.calm())
+    spec = {"placementCheck": {"mode": "Gate"}}
+    world.api.request("POST", path, {**kind, **metadata, "spec": spec})
+    yield f"{path}/cluster"
+    world.api.request("DELETE", f"{path}/cluster")
+
+
+def test_with_a_gate_new_policies_reach_agents_after_an_approval(world: World, gate: str) -> None:
+    def check() -> dict[str, Any]:
+        return dict(world.get(gate).get("status", {}).get("placementCheck") or {})
+
+    def file() -> str:
+        return str(world.get(f"{CORE}/configmaps/extender-safe")["data"]["extender.json"])
+
+    world.wait(lambda: check().get("ran"))
+    edited = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 1}}]}
+    world.put("safe", agent=edited)
+    world.wait(lambda: world.condition("safe", "Accepted")[:2] == ("False", "Waiting"))
+    world.wait(lambda: check().get("state") == "Held")
+    time.sleep(2)
+    assert (check()["result"], '"utilization":80' in file()) == ("NotKnown", True)
+    approval = {"spec": {"placementCheck": {"approved": check()["configuration"]}}}
+    world.api.request("PATCH", gate, approval)
+    world.wait(lambda: '"utilization":1' in file())
+    world.wait(lambda: world.condition("safe", "Accepted")[0] == "True")
+    assert world.called() == [URL]
+
+
 def test_the_scheduler_stops_calling_before_the_agents_go(world: World) -> None:
     world.put("safe", agent=SAFE)
     world.wait(lambda: world.called() == [URL] and world.calm())

@@ -26,6 +26,7 @@ from kube_scheduler_operator.operator.diagnostics import (
     unmanaged_schedulers,
 )
 from kube_scheduler_operator.operator.engine.polling import Poller
+from kube_scheduler_operator.operator.model.snapshot import BindingScheduler
 
 from ..hostile import FORGED, HOSTILE, STORED, expect_harmless
 from .conftest import ApiServer, RefusedError
@@ -245,9 +246,13 @@ async def test_a_binding_of_a_stranger_is_named_without_a_forged_line(
     event = {**CORE_EVENT, "metadata": {"name": "bound"}, "reason": "Scheduled"}
     event |= {"reportingComponent": f"a{STORED}", "reportingInstance": f"a{STORED}-{STORED}"}
     api_server.request("POST", CORE_EVENTS, event)
-    found = (await polled(api_server)).bindings.values
-    assert _begin(f"a{STORED}", 129) in {each.scheduler for each in found}
-    condition = unmanaged_schedulers.condition(found)
+    poller = await polled(api_server)
+    claims = poller.claims.values
+    assert _begin(f"a{STORED}", 129) in {claim.scheduler for claim in claims}
+    assert poller.bindings == (), "the events of one namespace prove nothing"
+    condition = unmanaged_schedulers.condition(
+        [BindingScheduler(claim.scheduler, claim.host, claim.at) for claim in claims]
+    )
     assert condition.status == "True"
     expect_harmless(condition.message)
 

@@ -223,7 +223,7 @@ async def test_an_event_with_a_megabyte_is_reduced(api_server: ApiServer) -> Non
     finally:
         api_server.request("DELETE", f"{url}/hostile-event")
     assert max(len(json.dumps(item)) for item in found.items) < 1000
-    assert len(unmanaged_schedulers.binding_schedulers(found.items)) >= 1
+    assert len(unmanaged_schedulers.claims(found.items)) >= 1
 
 
 async def test_a_custom_resource_is_left_out_or_cut(api_server: ApiServer) -> None:

@@ -136,7 +136,6 @@ class World(PlayedCluster):
 
     def restart(self, *flags: str) -> None:
         """End the operator and start it with other flags."""
-        self.start()  # where it has lost its Lease meanwhile
         assert self.operator.stop() == 0
         self.operator.process = None
         self.flags = flags  # of this world

@@ -17,6 +17,7 @@ import yaml
 from cluster import openshift
 from cluster.api import ApiError
 from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, until
+from kube_scheduler_operator.base import names
 
 from .conftest import REPOSITORY
 from .openshift_world import World, opened
@@ -41,6 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def world(cluster: World) -> Iterator[World]:
     """The cluster, which has its default configuration before and after the test."""
     yield cluster
+    cluster.oc("annotate", "kubescheduler", "cluster", f"{names.MANAGEMENT_ANNOTATION}-")
     cluster.oc("patch", "scheduler.config.openshift.io", "cluster", "--type=json",
                "-p", '[{"op":"replace","path":"/spec","value":{}}]')  # fmt: skip
     cluster.oc("patch", "kubescheduler", "cluster", "--type=merge", "-p", json.dumps(
@@ -201,8 +203,7 @@ def test_revision_limits_are_patched(world: World) -> None:
 
 def test_unmanaged_pauses_the_operator(world: World) -> None:
     before = world.latest
-    world.oc("patch", "kubescheduler", "cluster", "--type=merge",
-             "-p", '{"spec":{"managementState":"Unmanaged"}}')  # fmt: skip
+    world.oc("annotate", "kubescheduler", "cluster", f"{names.MANAGEMENT_ANNOTATION}=Unmanaged")
 
     def unknown() -> bool:
         status = world.api.request("GET", CLUSTEROPERATOR)["status"]

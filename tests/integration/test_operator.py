@@ -42,7 +42,6 @@ class World:
 
     @property
     def status(self) -> dict[str, Any]:
-        self.operator.revive()
         return dict(self.api.request("GET", KUBESCHEDULER).get("status", {}))
 
     def condition(self, kind: str) -> tuple[str, str]:
@@ -460,6 +459,21 @@ def test_the_operator_logs_and_survives_an_expired_token_and_an_unreachable_api(
     world.proxy.refuse = lambda method, path: 0
     world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
     until(lambda: world.calm() and world.latest == latest + 1, 90, world.why)
+
+
+@pytest.mark.presubmit
+def test_an_operator_that_loses_its_lease_leads_again_in_the_same_process(world: World) -> None:
+    process, lost = world.operator.process, world.operator.text().count("lost leadership")
+    world.proxy.refuse = lambda method, path: 503 if "/leases" in path else 0
+    until(lambda: world.operator.text().count("lost leadership") > lost, 60, world.why)
+    seen = len(world.proxy.writes)
+    world.patch(SCHEDULER, {"profile": "NoScoring"})
+    time.sleep(5)
+    assert world.proxy.writes[seen:] == [], "it does not lead"
+    world.proxy.refuse = lambda method, path: 0
+    until(lambda: world.calm() and world.profile() == "NoScoring", 90, world.why)
+    assert process is not None
+    assert (world.operator.process, process.poll()) == (process, None)
 
 
 @pytest.mark.presubmit

@@ -59,6 +59,15 @@ def mounted(path: str, at: str = "") -> dict[str, Any]:
         ({"env": [{"name": "A"}, {"name": "A"}]}, "Duplicate value"),
         ({"env": [{"name": "A", "valueFrom": {}}]}, "unknown field"),
         ({"annotations": {"kubernetes.io/config.source": "api"}}, "belong to the kubelet"),
+        (
+            {
+                "annotations": {
+                    "container.apparmor.security.beta.kubernetes.io/kube-scheduler": "unconfined"
+                }
+            },
+            "belong to the kubelet",
+        ),
+        ({"annotations": {"io.kubernetes.cri-o.Devices": "/dev/mem"}}, "belong to the kubelet"),
         ({"annotations": {"kube-scheduler-operator.dev/x": "y"}}, "to the operator; remove them"),
         ({"annotations": {"a b": "y"}}, "a key must be NAME or PREFIX/NAME"),
         ({"annotations": {"a": "x" * 4097}}, "Too long"),
@@ -116,7 +125,13 @@ def test_a_wrong_check_is_refused_with_the_field(
 def test_every_mode_of_a_check_is_accepted(settings: Kind, mode: str) -> None:
     check = {"mode": mode, "timeoutSeconds": 30, "approved": "0123456789abcdef" * 4}
     settings.create({"placementCheck": check}, CLUSTER)
-    found = {"configuration": "0" * 64, "result": "Worse", "state": "Held", "message": "x"}
+    found: dict[str, Any] = {
+        "configuration": "0" * 64,
+        "result": "NotKnown",
+        "state": "Held",
+        "message": "x",
+    }
+    found |= {"running": "", "ran": [f"{number:064d}" for number in range(20)]}
     settings.set_status(CLUSTER, {"placementCheck": found})
     assert settings.get(CLUSTER)["status"]["placementCheck"] == found
 

@@ -50,6 +50,8 @@ MONITORING = ("monitoring", "monitoring/schedulers", "monitoring/secondary-sched
 SINGLE = ("KubeScheduler", "Scheduler")
 SAFE = [{"name": "safe-overload"}]
 HOSTILE = "evil.example/anything:v1"
+OWN_IMAGE = "registry.example/kube-scheduler-operator:v1"
+"""By its name the operator's, which has an interpreter."""
 
 # These tests share one cluster and must run in one process, in order.
 pytestmark = pytest.mark.timeout(600, func_only=True)
@@ -235,6 +237,18 @@ ROWS = [
     Row("SecondaryScheduler", "a Secret of the namespace", sidecar(env=[SECRET]), API_SERVER,
         "valueFrom.secretKeyRef"),
     Row("SecondaryScheduler", "code in a sidecar", sidecar(), RECONCILE, "ALLOWED_IMAGES"),
+    Row("SecondaryScheduler", "code by a hook",
+        sidecar(lifecycle={"postStart": {"exec": {"command": ["id"]}}}), API_SERVER,
+        "postStart.exec"),
+    Row("SecondaryScheduler", "code by a probe",
+        sidecar(livenessProbe={"exec": {"command": ["id"]}}), API_SERVER, "livenessProbe.exec"),
+    Row("SecondaryScheduler", "code by a variable of a sidecar",
+        sidecar(env=[{"name": "PYTHONPATH", "value": "/proc/1/root"}]), API_SERVER,
+        "env[0].name"),
+    Row("SecondaryScheduler", "code by the operator's own interpreter",
+        secondary(sidecars=[{"name": "x", "image": OWN_IMAGE,
+                             "command": ["python3", "-c", "import os"]}]),
+        RECONCILE, "and nothing else"),
     Row("SecondaryScheduler", "code with a scheduler's rights", secondary(image=HOSTILE), RECONCILE,
         "ALLOWED_IMAGES"),
     Row("SecondaryScheduler", "code in an allowed image",
@@ -259,6 +273,8 @@ ROWS = [
         "variables of the process"),
     Row("LoadPolicy", "a Secret of the namespace", prometheus("https://evil.example", "valuable"),
         RECONCILE, "does not permit sending its token to evil.example"),
+    Row("LoadPolicy", "a token on its way", prometheus("http://prometheus.monitoring", "valuable"),
+        RECONCILE, "only by https"),
     Row("LoadPolicy", "the files of a node",
         {"source": {"nodeMetrics": {"args": ["--root=/host/proc/1/root"]}}}, API_SERVER,
         "other arguments are the operator's"),

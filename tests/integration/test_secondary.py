@@ -288,11 +288,11 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
         world.wait(
             lambda: "is not a Pod of this scheduler" in world.condition(mine, "Degraded")[2], 30
         )
-        _bind_a_pod(world, mine, log)
-        world.wait(
-            lambda: f'for schedulerName "{mine}"' in world.message_of("UnknownScheduler"),
-            90,  # the operator pauses twenty times as long as its previous poll took
-        )
+        with _bound_pods(world, mine, log):
+            world.wait(
+                lambda: f'for schedulerName "{mine}"' in world.message_of("UnknownScheduler"),
+                90,  # the operator pauses twenty times as long as its previous poll took
+            )
         text = log.read_text()
         assert "forbidden" not in text.lower(), text[-3000:]
         assert world.writes_within(5) == [], "a renewed Lease causes no write"
@@ -359,8 +359,9 @@ def _kubeconfig(world: World, account: str, folder: Path) -> Path:
     return path
 
 
-def _bind_a_pod(world: World, name: str, log: Path) -> None:
-    """A pod of the scheduler is bound, and the event names the scheduler."""
+@contextlib.contextmanager
+def _bound_pods(world: World, name: str, log: Path) -> Iterator[None]:
+    """Pods of two namespaces are bound by the scheduler, and their events name it."""
     capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-of-{name}"}}
     world.api.request("POST", "/api/v1/nodes", node)
@@ -369,7 +370,20 @@ def _bind_a_pod(world: World, name: str, log: Path) -> None:
     status = {"capacity": capacity, "allocatable": capacity, "conditions": [{**ready, **times}]}
     path = f"/api/v1/nodes/node-of-{name}"
     world.api.request("PATCH", f"{path}/status", {"status": status})
-    pods = "/api/v1/namespaces/default/pods"
+    namespaces = ("default", "kube-public")
+    try:
+        for namespace in namespaces:
+            _bind_a_pod(world, namespace, name, log)
+        yield
+    finally:
+        for namespace in namespaces:
+            pod = f"/api/v1/namespaces/{namespace}/pods/asks-for-{name}"
+            with contextlib.suppress(ApiError):  # it may not exist
+                world.api.request("DELETE", pod, AT_ONCE)
+        world.api.request("DELETE", path)
+
+
+def _bind_a_pod(world: World, namespace: str, name: str, log: Path) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -381,27 +395,23 @@ def _bind_a_pod(world: World, name: str, log: Path) -> None:
             "containers": [{"name": "c", "image": "i"}],
         },
     }
-    try:
-        world.wait(lambda: bool(world.api.request("POST", pods, pod)), 30, "no pod could be made")
-        mine = f"{pods}/asks-for-{name}"
-        world.wait(
-            lambda: world.get(mine)["spec"].get("nodeName", "") != "",
-            30,
-            lambda: f"not bound: {log.read_text()[-3000:]}",
-        )
-        selector = f"involvedObject.name%3Dasks-for-{name},reason%3DScheduled"
-        events = f"/api/v1/namespaces/default/events?fieldSelector={selector}"
-        world.wait(
-            lambda: (
-                [
-                    event.get("reportingComponent") or event["source"]["component"]
-                    for event in world.get(events)["items"]
-                ]
-                == [name]
-            ),
-            30,
-            "no event of this scheduler",
-        )
-        world.api.request("DELETE", mine, AT_ONCE)
-    finally:
-        world.api.request("DELETE", path)
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    world.wait(lambda: bool(world.api.request("POST", pods, pod)), 30, "no pod could be made")
+    world.wait(
+        lambda: world.get(f"{pods}/asks-for-{name}")["spec"].get("nodeName", "") != "",
+        30,
+        lambda: f"not bound: {log.read_text()[-3000:]}",
+    )
+    selector = f"involvedObject.name%3Dasks-for-{name},reason%3DScheduled"
+    events = f"/api/v1/namespaces/{namespace}/events?fieldSelector={selector}"
+    world.wait(
+        lambda: (
+            [
+                event.get("reportingComponent") or event["source"]["component"]
+                for event in world.get(events)["items"]
+            ]
+            == [name]
+        ),
+        30,
+        "no event of this scheduler",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,10 @@ import yaml
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.edit_effect import EditEffect, edit_effect
+from kube_scheduler_operator.simulate.placements import placements
+from kube_scheduler_operator.simulate.probes import acceptances
 from kube_scheduler_operator.simulate.questions import read_answer, read_request, request
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run import OtherScheduler, RunOptions
 from kube_scheduler_operator.simulate.world import World
 
 from .test_why import ZONE, Files, node, pod
@@ -363,6 +366,52 @@ def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary
     assert list(same.sentences()) == ["each of 6 pods can be placed as today"]
 
 
+def test_an_obstacle_of_today_hides_none_that_the_edit_adds(kube_scheduler_binary: Path) -> None:
+    """The effect on a Pod that fits nowhere is known only if its filters accept as before."""
+    world = World()
+    full = node("full", "x", unschedulable=True)
+    for obj in (full, owned("web", "1", "full"), owned("other", "2", "full")):
+        world.add(obj)
+    world.complete()
+    plain: Object = {}
+    scores = {"plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}
+    term = {"matchExpressions": [{"key": "example.com/none", "operator": "Exists"}]}
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    affinity = {"pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": added}}]}
+    before = _options(kube_scheduler_binary, plain)
+    harmless, hidden = (
+        asyncio.run(_effect(world, before, _options(kube_scheduler_binary, after)))
+        for after in (scores, affinity)
+    )
+    assert (harmless.worse, harmless.unplaced, harmless.is_known) == (False, [], True)
+    assert (hidden.worse, hidden.is_known) == (False, False)
+    assert sorted(hidden.unplaced) == ["default/other", "default/web"]
+
+
+def test_plugins_that_no_probe_reaches_are_not_known(kube_scheduler_binary: Path) -> None:
+    world = World()
+    world.add(node("free", "x"))
+    world.complete()
+    before = _options(kube_scheduler_binary, {})
+    after = {"plugins": {"preBind": {"disabled": [{"name": "VolumeBinding"}]}}}
+    effect = asyncio.run(_effect(world, before, _options(kube_scheduler_binary, after)))
+    assert effect.changed == ["the plugins of profile default-scheduler at preBind"]
+
+
+def test_a_probe_takes_the_place_of_no_pod(kube_scheduler_binary: Path) -> None:
+    """A Pod that fills its node was replaced by the probe with the same name."""
+    world = World()
+    names = [f"simulation-{number:05d}" for number in range(3)]
+    for obj in (node("small", "x"), *(pod(name, "1", nodeName="small") for name in names)):
+        world.add(obj)
+    world.add(pod("waits", "2"))
+    world.complete()
+    waiting = world.pending()
+    (found,) = asyncio.run(acceptances(world, _options(kube_scheduler_binary, {}), waiting))
+    assert found.nodes == frozenset()
+    assert "Insufficient cpu" in found.reasons
+
+
 def test_the_reasons_of_own_extenders_are_causes_of_their_own(
     kube_scheduler_binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -385,3 +434,39 @@ def test_the_reasons_of_own_extenders_are_causes_of_their_own(
     cpu, extender = causes["busy"]
     assert cpu == "less than 9 of cpu is free"
     assert extender.startswith("extender load: load-aware: ")
+
+
+@pytest.mark.presubmit
+def test_two_schedulers_place_their_pods_beside_each_other(kube_scheduler_binary: Path) -> None:
+    """Each with a process of its own: the second fills up what the first has left."""
+    packing = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    arguments = {"name": "NodeResourcesFit", "args": {"scoringStrategy": packing}}
+    profile = {"schedulerName": "packed", "pluginConfig": [arguments]}
+    other = OtherScheduler(
+        "SecondaryScheduler packed", ("packed",), {**default_configuration(), "profiles": [profile]}
+    )
+    unknown = OtherScheduler("SecondaryScheduler special", ("special",), problem="another image")
+    options = RunOptions(kube_scheduler_binary, default_configuration(), others=(other, unknown))
+    world = World()
+    for obj in (node("a", "x"), node("b", "y")):
+        world.add(obj)
+    names = ("default-scheduler", "packed", "special", "nowhere")
+    pods = [
+        pod(f"{name}-{at}", "1", schedulerName=name) for name in names[:2] for at in range(4)
+    ] + [pod(name, "1", schedulerName=name) for name in names[2:]]
+    for made in pods:
+        made["metadata"].setdefault("namespace", "default")
+        made["metadata"].pop("creationTimestamp", None)
+    question: dict[str, Any] = {
+        "pods": pods,
+        "subject": {f"default/{made['metadata']['name']}" for made in pods},
+        "repeat": 2,
+    }
+    asked = read_request((request(placements, world, options, question),))
+    content = b'{"answer":%b}' % asyncio.run(asked.answer(kube_scheduler_binary))
+    for outcome in read_answer(placements, content):
+        counts = Counter(outcome.placed.values())
+        assert counts == {"a": 4, "b": 4}, "neither overcommits what the other has taken"
+        assert list(outcome.pending) == ["default/nowhere"]
+        assert list(outcome.unknown) == ["default/special"]
+        assert not outcome.fits

@@ -384,7 +384,9 @@ async def _compare(
 ) -> None:
     """Compare the decisions about `waiting`, which the API server completes to `submitted`."""
     async with Run(world, options) as run:
-        probes = [probe(pod, f"{pod['metadata']['name']}-probe", ALL) for pod in submitted]
+        probes = [probe(pod, at, ALL) for at, pod in enumerate(submitted)]
+        for made, pod in zip(probes, submitted, strict=True):  # as in the real cluster
+            made["metadata"]["name"] = f"{pod['metadata']['name']}-probe"
         found = await run.schedule(probes, settle=False)
         for actual in await asyncio.to_thread(real.decide, *map(_as_probe, waiting)):
             expected = found[actual.pod]

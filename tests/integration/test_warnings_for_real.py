@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.merging.presets import profile_fragment
 from kube_scheduler_operator.config.language.validation.configuration import Target
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.language.warnings.configuration import config_warnings
@@ -37,11 +38,17 @@ SECONDS = 40
 SOUND = "sound"
 TAINTED = "without-nodeunschedulable-alone"
 IMAGES = "images-alone"
-PACKING = {
-    "packing-outvoted": {},
-    "packing-by-weight": {"weight": 10},
-    "packing-alone": {"list": 1},
+MOST = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+LIST = {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}
+HEAVY = {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 200}]}}
+PACKING: dict[str, tuple[dict[str, Any], bool]] = {
+    "packing-outvoted": ({"pluginConfig": [MOST]}, False),
+    "packing-as-openshift": (profile_fragment("HighNodeUtilization")["profiles"][0], False),
+    "packing-by-weight": ({"pluginConfig": [MOST], "plugins": HEAVY}, True),
+    "packing-alone": ({"pluginConfig": [MOST, LIST]}, True),
+    "packing-base": (profile_fragment("BinPacking")["profiles"][0], True),
 }
+"""schedulerName -> (the profile, whether four Pods of a Service share a node)."""
 UNPREPARED = [(point, before, name) for point, (before, names) in NEEDS.items() for name in names]
 
 SAFETY: dict[str, dict[str, Any]] = {
@@ -75,12 +82,7 @@ def configuration(kubeconfig: Path) -> dict[str, Any]:
     profiles.append(profile(TAINTED, filter=off("NodeUnschedulable")))
     images = {**off("*"), "enabled": [{"name": "ImageLocality", "weight": 10}]}
     profiles.append(profile(IMAGES, score=images))
-    for name, alone in PACKING.items():
-        args: dict[str, Any] = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
-        if alone:
-            args["PodTopologySpread"] = {"defaultingType": "List"}
-        arguments = [{"name": plugin, "args": each} for plugin, each in args.items()]
-        profiles.append({"schedulerName": name, "pluginConfig": arguments})
+    profiles += [{**packing, "schedulerName": name} for name, (packing, _) in PACKING.items()]
     profiles += [
         profile(f"{before}-{name}", **{before: off(name)}) for _, before, name in UNPREPARED
     ]
@@ -276,10 +278,9 @@ def test_spreading_outvotes_packing(
     for number in range(4):
         make_pod(api_server, f"{name}-{number}", name, cpu="500m", app=name)
         used.append(outcome(api_server, f"{name}-{number}")[0])
-    outvoted = not PACKING[name]  # by 7 points of a Pod of 500m against 100 of spreading
-    assert (len(set(used)) == 3) is outvoted, used
-    assert (len(set(used)) == 1) is not outvoted, used
-    assert (OUTVOTED_STRATEGY in warned(config, name, api_server)) is outvoted
+    _, packs = PACKING[name]  # 7 points of a Pod of 500m against 50 of spreading, by their weights
+    assert len(set(used)) == (1 if packs else 3), used
+    assert (OUTVOTED_STRATEGY in warned(config, name, api_server)) is not packs
 
 
 @pytest.mark.parametrize(("point", "before", "name"), UNPREPARED)

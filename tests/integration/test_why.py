@@ -164,6 +164,25 @@ def test_a_running_pod_has_the_scores_of_all_nodes(why: Callable[..., Any]) -> N
     assert "1 node (b): less than 1 of cpu is free" in text
 
 
+def test_an_image_that_nodes_report_under_its_whole_name_is_named(
+    why: Callable[..., Any],
+) -> None:
+    """kube-scheduler compares names as text (kubernetes/kubernetes#112699)."""
+    files = Files()
+    whole = "docker.io/library/nginx:1.10"
+    files.nodes[0]["status"]["images"] = [{"names": [whole], "sizeBytes": 600 * 10**6}]
+    files.add(pod("there", nodeName="a"))
+    container = files.objects["Pod", "there"]["spec"]["containers"][0]
+    scores = {}
+    for image in ("nginx:1.10", whole):
+        container["image"] = image
+        found = why(files, "there")
+        scores[image] = found["scores"]["a"]["plugins"].get("ImageLocality", 0)
+        assert any(f'image "{image}"' in note for note in found["notes"]) is (image != whole)
+    assert scores["nginx:1.10"] == 0
+    assert scores[whole] > 0
+
+
 def test_a_configuration_in_the_files_is_used(why: Callable[..., Any], tmp_path: Path) -> None:
     files = Files()
     for one in files.nodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,19 @@ def test_the_first_node_is_upgraded_with_apply_and_the_others_with_node(
     assert configuration["apply"]["kubernetesVersion"] == "v1.36.3"
     for part in ("apply", "node"):
         assert configuration[part]["skipPhases"] == ["addon"]
+
+
+def test_no_page_gives_kubeadm_a_file_and_patches() -> None:
+    """kubeadm refuses both flags at once."""
+    repository = Path(__file__).parents[2]
+    pages = [repository / "README.md", repository / "hack/README.md", *repository.glob("docs/*.md")]
+    commands = [
+        command
+        for page in pages
+        for command in re.findall(r"`(kubeadm [^`]*--(?:config|patches)[^`]*)`", page.read_text())
+    ]
+    assert commands
+    assert [one for one in commands if "--config" in one and "--patches" in one] == []
 
 
 def test_every_release_that_can_be_built_has_modules_of_kubeadm() -> None:

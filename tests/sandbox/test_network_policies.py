@@ -248,6 +248,21 @@ def test_the_shipped_policies_admit_scrapes_of_the_operator_and_nothing_else() -
     assert not passes(found, B, "10.96.0.1", 443)
 
 
+def test_pods_of_secondary_schedulers_reach_no_credentials_of_machines() -> None:
+    """They run containers of users, and need the API server, DNS and extenders anywhere."""
+    labels = {"app": "secondary-scheduler"}
+    found = shipped(pod(A, "openshift-kube-scheduler", labels=labels), pod(C, "b"))
+    for target, port, protocol in (
+        (C, 8888, "tcp"), ("10.96.0.1", 443, "tcp"), ("192.0.2.1", 16443, "tcp"),
+        ("169.254.20.10", 53, "udp"),  # DNS of the node
+    ):  # fmt: skip
+        assert passes(found, A, target, port, protocol), target
+    for target in ("169.254.169.254", "168.63.129.16", "100.100.100.200"):
+        assert not passes(found, A, target, 80), target
+    assert passes(found, C, A, 10259)
+    assert not passes(found, C, A, 15401), "an agent beside it"
+
+
 @pytest.mark.parametrize("app", ["installer", "pruner"])
 def test_the_policies_of_the_target_namespace_let_installers_out_and_isolate_all_others(
     app: str,

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from cluster import teardown
+from cluster.packing import PROFILES, WORKLOADS, Workload
 from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS
-from pages import kubectl_scheduler, stage, terminal
+from pages import kubectl_scheduler, packing, stage, terminal
 from pages.text import (
     WIDTH,
     Keep,
@@ -265,3 +266,21 @@ def test_files_and_their_sizes(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").write_text("123")
     assert terminal.sizes(tmp_path) == {"a/b": 3}
+
+
+# --- packing ------------------------------------------------------------------------------------
+def test_the_page_about_packing_has_a_row_for_each_workload() -> None:
+    keys = [(workload.name, name) for workload in WORKLOADS for name in PROFILES]
+    simulation = dict.fromkeys(keys, (2.0, 3.0, 4.0))
+    text = packing.written(packing.PAGE.read_text(), simulation, dict.fromkeys(keys, (1, 1, 1)))
+    rows = [line for line in text.splitlines() if line.endswith("| 3 (2 to 4) / 1 |")]
+    assert [row.split(" | ")[0][2:] for row in rows] == [workload.text for workload in WORKLOADS]
+    assert packing.written(text, simulation, dict.fromkeys(keys, (1, 1, 1))) == text
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_a_workload_has_as_many_pods_as_its_objects(workload: Workload) -> None:
+    objects = workload.objects("packed")
+    counts = [obj["spec"].get("replicas") or obj["spec"]["completions"] for obj in objects]
+    assert sum(counts) == workload.pods
+    assert {obj["spec"]["template"]["spec"]["schedulerName"] for obj in objects} == {"packed"}

@@ -54,7 +54,7 @@ def test_placeholders_of_versions_are_replaced(written: Path) -> None:
 
 
 def test_the_operator_gets_versions_and_images_of_the_release(written: Path) -> None:
-    """As OpenShift's operator has them; its own image is also that of installers."""
+    """As OpenShift's operator has them; installers have the image of the Deployment."""
     name = "openshift-kube-scheduler-operator"
     (deployment,) = (
         one
@@ -67,7 +67,6 @@ def test_the_operator_gets_versions_and_images_of_the_release(written: Path) -> 
     values = {one["name"]: one.get("value") for one in container["env"]}
     assert {name: value for name, value in values.items() if value} == {
         "IMAGE": IMAGES["hyperkube"],
-        "OPERATOR_IMAGE": own,
         "OPERATOR_IMAGE_VERSION": "4.20.0",
         "OPERAND_IMAGE_VERSION": "1.35.4",
     }

@@ -260,7 +260,7 @@ def test_provenance_names_the_commit_the_locks_and_all_files(tmp_path: Path) -> 
     inputs = found["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert inputs[0]["digest"] == {"gitCommit": "c" * 40}
     assert {one["name"] for one in inputs[1:]} == {
-        "requirements.lock", "requirements-dev.lock",
+        "requirements.lock", "requirements-dev.lock", "requirements-build.lock",
         "hack/releasing/debian-amd64.lock", "hack/releasing/debian-arm64.lock",
     }  # fmt: skip
 
@@ -303,3 +303,22 @@ def test_the_workflow_builds_on_one_digest_that_it_does_not_contain() -> None:
     assert '--build-arg "BASE=$BASE"' in scripts()
     recipe = (paths.REPOSITORY / "Containerfile").read_text()
     assert re.findall(r"^FROM (\S+)", recipe, re.MULTILINE) == ["${BASE}", "${BASE}"]
+
+
+def test_the_image_is_built_of_nothing_without_a_hash() -> None:
+    recipe = (paths.REPOSITORY / "Containerfile").read_text().replace("\\\n", " ")
+    installations = re.findall(r"pip install[^&\n]*", recipe)
+    assert len(installations) == 3
+    for words in installations:
+        assert "--require-hashes" in words or "--no-index" in words, words
+        assert "--no-deps" in words, words
+
+
+def test_what_builds_the_wheel_is_what_the_developers_have() -> None:
+    def versions(name: str) -> set[str]:
+        text = (paths.REPOSITORY / name).read_text()
+        return set(re.findall(r"^[a-z0-9-]+==\S+", text, re.MULTILINE))
+
+    build = versions("requirements-build.lock")
+    assert "hatchling" in {one.partition("==")[0] for one in build}
+    assert build <= versions("requirements-dev.lock")

@@ -45,8 +45,9 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
 
 def _is_known(machine: Machine, pod: Object, known: str) -> bool:
     live = machine.pod(pod) or pod
-    known_edit = annotation(live, names.KNOWN_EDIT_ANNOTATION)
-    return known == machine.kubeconfig and known_edit == machine.report().edit
+    known_edit, report = annotation(live, names.KNOWN_EDIT_ANNOTATION), machine.report()
+    is_kubeadms = report.work or report.image
+    return known_edit == report.edit and bool(known == report.kubeconfig or is_kubeadms)
 
 
 def report(machine: Machine) -> str:

@@ -30,7 +30,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
 )
-from kube_scheduler_operator.node.protocol.upgrade_request import version_of
+from kube_scheduler_operator.node.protocol.upgrade_request import tag_of, version_of
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.operator.engine.watches import SECONDARY_KINDS
 
@@ -329,7 +329,12 @@ class Invariants:
         if down_since is not None and self.world.clock.now - down_since > GRACE:
             self.fail("a node that is not Ready is skipped", f"{node} -> {target}")
         others = [m for name, m in machines.items() if name != node and m.up]
-        self._all_nodes_agree(node, target, status)
+        entries = status.get("nodeStatuses") or ()
+        is_repair = any(
+            e.get("currentRevision") == target for e in entries if e["nodeName"] == node
+        )
+        if not is_repair:
+            self._all_nodes_agree(node, target, status)
         if any(m.swapping for m in others):
             self.fail("one node at a time", f"{node} -> {target} while another one swaps")
         process = machines[node].process
@@ -338,7 +343,7 @@ class Invariants:
         known = self.world.clock.now - process.ready_since > GRACE
         if known and all(self._unhealthy_for(m.name) > GRACE for m in others):
             self.fail("a scheduler always runs", f"{node} -> {target}, but no other is healthy")
-        for entry in status.get("nodeStatuses") or ():
+        for entry in () if is_repair else entries:
             other = machines.get(entry["nodeName"])
             moved = entry.get("currentRevision") == target and other in others
             if moved and self._unhealthy_for(entry["nodeName"]) > GRACE:
@@ -396,6 +401,7 @@ class Invariants:
                 self.unhealthy_since.setdefault(name, world.clock.now)
         self._at_most_one_machine_swaps()
         self._no_machine_is_left_without_a_manifest()
+        self._no_scheduler_is_newer_than_its_api_server()
         self._an_outage_is_not_called_available()
         operator = world.operator
         if operator.connection.unconditional:
@@ -416,9 +422,22 @@ class Invariants:
                 machine.up
                 and machine.manifest is None
                 and not machine.swapping
+                and not machine.removed
                 and machine.journal is None
             ):
                 self.fail("no node is left without a scheduler", machine.name)
+
+    def _no_scheduler_is_newer_than_its_api_server(self) -> None:
+        for machine in self.world.machines.values():
+            manifest, server = machine.manifest, machine.api_server
+            if manifest is None or not manifest.revision or machine.work:
+                continue
+            if tag_of(manifest.image) == tag_of(server):
+                continue
+            own, of_server = version_of(manifest.image), version_of(server)
+            if own is not None and of_server is not None and own > of_server:
+                detail = f"{machine.name}: {manifest.image} beside {server}"
+                self.fail("no scheduler is newer than its API server", detail)
 
     def _an_outage_is_not_called_available(self) -> None:
         world = self.world
@@ -430,13 +449,9 @@ class Invariants:
         if self.unschedulable_since is None:
             self.unschedulable_since = now
         able = operator.alive and not operator.connection.faults and not operator.trouble
-        managed = world.kubescheduler.get("spec", {}).get("managementState") not in (
-            "Unmanaged",
-            "Removed",
-        )
         known_for = now - max(self.unschedulable_since, operator.started_at)
         claimed = world.condition(names.STATIC_PODS_AVAILABLE) == "True"
-        if able and managed and known_for > UNNOTICED and claimed:
+        if able and known_for > UNNOTICED and claimed:
             self.fail("Available means that pods get scheduled", f"outage of {known_for:.0f} s")
 
     def fail(self, rule: str, detail: str) -> None:

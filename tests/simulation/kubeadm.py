@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Generator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kube_scheduler_operator.kube.resource import PODS
 
+from .machine import Machine
 from .scheduler import GOOD, STOCK
+from .world import World
 
-if TYPE_CHECKING:
-    from .machine import Machine
-    from .world import World
+OLD, NEW = "v1.35.4", "v1.36.3"
+UPGRADE = 400.0
+"""Seconds within which kubeadm ends."""
 
 PATIENCE = 300.0
 """Seconds for which kubeadm waits for each component."""
@@ -54,6 +55,13 @@ class Kubeadm:
         machine, rng = self._machine, self._rng
         machine.work = f"kubeadm-upgraded-manifests{rng.randrange(10**6)}"
         machine.look_again()
+        waited = 0.0
+        while self._world.server.objects.get(machine.mirror_ref) is None:  # for its hash
+            yield 0.5
+            waited += 0.5
+            if waited > PATIENCE:
+                self.error = "the scheduler has no mirror Pod"
+                return
         same = machine.api_server.endswith(f":{self._version}")
         # Manifests that are equal are skipped: a second run reaches the scheduler at once.
         yield rng.uniform(0.2, 1.0) if same else rng.uniform(8.0, 60.0)
@@ -92,3 +100,28 @@ class Kubeadm:
             if _SCHEDULERS.items() <= pod["metadata"]["labels"].items()
         ]
         return bool(pods) and all(pod["status"].get("phase") == "Running" for pod in pods)
+
+
+def adopted(nodes: int = 1, seed: int = 1) -> World:
+    """A cluster with revision 1 and guards."""
+    world = World(nodes=nodes, seed=seed)
+    world.settle(120)
+    world.run_until(world.is_guarded, 120)
+    return world
+
+
+def upgrade(world: World, machine: Machine, version: str = NEW, seed: int = 0) -> Kubeadm:
+    """Run kubeadm to its end."""
+    run = Kubeadm(world, machine, version, seed=seed)
+    world.run_until(lambda: run.done, UPGRADE, "kubeadm ends")
+    assert run.error == ""
+    return run
+
+
+def image(machine: Machine) -> str:
+    return machine.manifest.image if machine.manifest is not None else ""
+
+
+def version(machine: Machine) -> str:
+    """The version of the scheduler in the manifest in place."""
+    return image(machine).partition(":")[2]

@@ -69,6 +69,8 @@ class Machine:
         self.looked: set[str] = set()  # uids of guards that have looked at the disk
         self.edited_file = ""  # in the directory of the revision that was installed last
         self.swapping = False
+        self.removed = False  # whether a person removed the manifest
+        self.refuses_pods = False  # whether it starts no installer
         self.evicted: dict[int, int] = {}
         self.kubeconfig = "first"
         self.api_server = API_SERVER  # the image in the manifest of the node's API server
@@ -252,13 +254,15 @@ class Machine:
                 edits.append("configmaps/config/config.yaml")
         label = 0 if self.manifest is None else _label(self.manifest)
         state = f"{self.manifest} {self.edited_file}" if edits else ""
+        if self.work:
+            state = f"{self.work} {self.manifest is None}"
         return DiskReport(
             revision=self.active,
             content=self.directories.get(self.active, ""),
             newest=self.newest,
             kubeconfig=self.kubeconfig,
             edits=tuple(edits),
-            edit=f"{state} {self.work}" if self.work else state,
+            edit=state,
             labelled=label,
             image=self.stock_image,
             api_server=self.api_server,
@@ -294,7 +298,7 @@ class Machine:
         return ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
 
     def place(self, manifest: Manifest) -> None:
-        self.manifest = manifest
+        self.manifest, self.removed = manifest, False
         self.clock.after(0.3, lambda: self._start_static_pod(manifest))
 
     def withdraw(self) -> None:
@@ -305,6 +309,12 @@ class Machine:
     def overwrite(self, manifest: Manifest) -> None:
         """A user replaces the file."""
         self.place(manifest)
+
+    def remove_manifest(self) -> None:
+        """A person removes the file."""
+        self.withdraw()
+        self.removed = True
+        self._see_all()
 
     def _start_static_pod(self, manifest: Manifest) -> None:
         if not self.up or self.manifest is not manifest:
@@ -365,6 +375,16 @@ class Machine:
         elif self.process is process and process.alive:
             process.ready_since = self.clock.now
             self._publish()
+
+    def break_scheduler(self) -> None:
+        """Its scheduler runs, and is not Ready any more."""
+        if self.process is not None:
+            self.process.ready_since = None
+            self._publish()
+
+    def mend_scheduler(self) -> None:
+        if self.process is not None:
+            self._turn_ready(self.process)
 
     def _exit(self, process: Process) -> None:
         if self.process is not process:
@@ -551,6 +571,9 @@ class Machine:
         """What the kubelet does with an installer pod, from image pull to result."""
         arguments = _flags(pod)
         revision, retry = int(arguments["revision"]), int(arguments["retry"])
+        while self.refuses_pods:
+            self._set_pod(pod, "Pending", message="no room")
+            yield 2.0
         config, template = yield from self._mounted(pod, revision)
         behavior = self._behavior_of(config, template)
         yield behavior.pending_for

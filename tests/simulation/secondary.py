@@ -54,6 +54,12 @@ class PlayedSecondaries:
         """Renew the Lease of one that the operator makes."""
         self._renew(name)
 
+    def lose_pods(self, name: str) -> None:
+        """End all its pods at once; the Deployment controller does nothing."""
+        namespace = self.world.platform.target_namespace
+        for pod in self._own(name, namespace):
+            self._server.finalize("kubelet", PODS.ref(pod))
+
     def status(self, name: str) -> Object:
         return (self._server.find(SECONDARY_SCHEDULERS, name) or {}).get("status") or {}
 

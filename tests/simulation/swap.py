@@ -81,7 +81,11 @@ class Swap:
         machine = self._machine
         if machine.manifest is None or machine.manifest.revision != 0:
             return False
-        before, machine.adopted = machine.last_good, machine.manifest
+        before, former = machine.last_good, machine.adopted
+        image, server = machine.manifest.image, machine.api_server
+        if former and image != former.image and not is_upgrade(image, former.image, server):
+            return False  # it is only replaced
+        machine.adopted = machine.manifest
         machine.last_good = before or machine.adopted
         return before is not None and before.image != machine.manifest.image
 

@@ -119,6 +119,46 @@ def test_a_kill_at_any_write_ends_in_the_same_state(number: int) -> None:
     assert record["data"]["provider"] == "EKS"
 
 
+def test_what_users_set_outlives_the_removal_of_the_scheduler() -> None:
+    found = ManagedWorld()
+    found.begin()
+    world, assign = found.world, {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+    world.server.edit(
+        "user", SECONDARY_SCHEDULERS, NAME, lambda obj: obj["spec"].update(assign=assign)
+    )
+    world.operator.kill()  # it has not observed the edit when it starts again
+    world.spec(managementState="Removed")
+    world.operator.start()
+    world.run_until(lambda: not found.exists, 60, "removed")
+    world.run(30)
+    writes = world.operator.connection.writes
+    world.run(600)
+    assert world.operator.connection.writes == writes
+    world.spec(managementState="Managed")
+    world.run_until(lambda: found.exists, 60, "made again")
+    obj = world.server.find(SECONDARY_SCHEDULERS, NAME) or {}
+    assert obj["spec"]["assign"] == assign
+
+
+def test_the_scheduler_is_left_alone_and_observed_while_unmanaged() -> None:
+    found = ManagedWorld()
+    found.begin()
+    world = found.world
+    world.spec(managementState="Unmanaged", logLevel="Debug")
+    world.run(60)
+    writes = world.operator.connection.writes
+    world.run(3600)
+    assert world.operator.connection.writes == writes
+    assert (world.server.find(SECONDARY_SCHEDULERS, NAME) or {})["spec"]["logLevel"] == "Normal"
+    found.played.lose_pods(NAME)
+    world.run(30)
+    assert found.played.condition(NAME, names.AVAILABLE) == "False"
+    assert world.condition(names.SCHEDULERS_AVAILABLE) == "False"
+    world.spec(managementState="Managed")
+    world.run(30)
+    assert (world.server.find(SECONDARY_SCHEDULERS, NAME) or {})["spec"]["logLevel"] == "Debug"
+
+
 def test_an_upgrade_of_the_control_plane_replaces_the_schedulers() -> None:
     found = ManagedWorld()
     found.begin()

@@ -21,7 +21,7 @@ from kube_scheduler_operator.operator.model.plan import PlacementQuestion
 from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
 
 from .invariants import revisions_are_complete_and_in_order
-from .scheduler import REFUSAL, Behavior
+from .scheduler import REFUSAL, STOCK, Behavior
 from .world import World
 
 pytestmark = pytest.mark.presubmit_first
@@ -178,7 +178,7 @@ def test_a_held_edit_that_is_reverted_leaves_nothing() -> None:
     world.run(5.0)
     world.settle(30)
     assert condition(world)[:2] == ("False", "Unchanged")
-    assert record(world) == {}
+    assert record(world).keys() == {"ran"}
     assert [revision.number for revision in world.revisions] == [1]
 
 
@@ -216,6 +216,67 @@ def test_a_configuration_that_ran_before_is_never_held() -> None:
     assert percentage(world) is None
     assert "revision 1 ran with this configuration" in checked_annotation(world)
     assert len(world.operator.simulations) == 1
+
+
+def removed(world: World) -> None:
+    """`managementState: Removed`, until the scheduler from before the operator runs again."""
+    world.spec(managementState="Removed")
+    stock = lambda: not world.entries and not world.revisions  # noqa: E731
+    world.run_until(stock, 300.0, "removed")
+    world.run(5.0)
+
+
+def test_leaving_never_waits_and_coming_back_with_an_edit_does() -> None:
+    world = checked("Gate")
+    world.tune(WORSE)
+    world.run(15.0)
+    ran = record(world)["ran"]
+    removed(world)
+    assert record(world) == {"ran": ran}
+    assert settings(world)["status"].keys() == {"placementCheck"}
+    world.spec(managementState="Managed")
+    world.run(60.0)
+    status, reason, message = condition(world)
+    assert (status, reason) == ("True", "Held")
+    assert "no revision is in use" in message
+    assert world.revisions == ()
+    assert {machine.manifest for machine in world.machines.values()} == {STOCK}
+    assert len(world.operator.simulations) == 1
+    approve(world)
+    world.run(5.0)
+    world.settle(120)
+    world.run(2.0)
+    assert percentage(world) == WORSE
+    assert record(world)["ran"][-1] == record(world)["configuration"]
+
+
+def test_coming_back_as_before_does_not_wait_and_neither_does_what_was_approved() -> None:
+    world = checked("Gate")
+    removed(world)
+    world.spec(managementState="Managed")
+    world.run(5.0)
+    world.settle(120)
+    assert (percentage(world), world.operator.simulations) == (None, [])
+    world.tune(WORSE)
+    world.run(15.0)
+    approve(world)
+    world.run(1.0)
+    removed(world)
+    assert "approved" in settings(world)["spec"]["placementCheck"]
+    world.spec(managementState="Managed")
+    world.run(5.0)
+    world.settle(120)
+    assert percentage(world) == WORSE
+
+
+def test_an_edit_while_unmanaged_waits_as_well() -> None:
+    world = checked("Gate")
+    world.spec(managementState="Unmanaged")
+    world.run(5.0)
+    world.tune(WORSE)
+    world.spec(managementState="Managed")
+    world.run(20.0)
+    assert (condition(world)[:2], percentage(world)) == (("True", "Held"), None)
 
 
 def test_a_revision_that_is_refused_returns_to_the_last_good_one_without_a_check() -> None:

@@ -95,6 +95,22 @@ def test_an_edit_of_one_touches_neither_the_others_nor_the_control_plane(
     assert len(world.revisions) == revisions
 
 
+def test_unmanaged_concerns_static_pods_only(secondary: PlayedSecondaries) -> None:
+    world = secondary.world
+    world.spec(managementState="Unmanaged")
+    world.run(30)
+    secondary.put("two", replicas=3, config={"parallelism": 4})
+    world.run(60)
+    assert secondary.outcomes("two") == [names.OUTCOME_INSTALLED] * 2
+    writes = world.operator.connection.writes
+    world.run(3600)
+    assert world.operator.connection.writes == writes
+    secondary.lose_pods("one")
+    world.run(30)
+    assert secondary.condition("one", names.AVAILABLE) == "False"
+    assert secondary.status("one")["readyReplicas"] == 0
+
+
 @pytest.mark.parametrize("number", range(1, 14))
 def test_killed_at_any_write_it_ends_the_same(number: int) -> None:
     world = World(secondary=True)

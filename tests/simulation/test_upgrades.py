@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from dataclasses import replace
 from functools import partial
 
@@ -11,35 +12,14 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import NODES, PODS
 
-from .kubeadm import Kubeadm
+from .kubeadm import NEW, OLD, UPGRADE, Kubeadm, adopted, image, upgrade
 from .machine import Machine
 from .scheduler import REFUSAL, SENTENCE, STOCK, Behavior
 from .world import World
 
 pytestmark = pytest.mark.presubmit_first
 
-OLD, NEW = "v1.35.4", "v1.36.3"
 IMAGE = f"registry.k8s.io/kube-scheduler:{NEW}"
-UPGRADE = 400.0
-
-
-def adopted(nodes: int = 1, seed: int = 1) -> World:
-    world = World(nodes=nodes, seed=seed)
-    world.settle(120)
-    world.run_until(world.is_guarded, 120)
-    return world
-
-
-def upgrade(world: World, machine: Machine, version: str = NEW, seed: int = 0) -> Kubeadm:
-    """Run kubeadm to its end."""
-    run = Kubeadm(world, machine, version, seed=seed)
-    world.run_until(lambda: run.done, UPGRADE, "kubeadm ends")
-    assert run.error == ""
-    return run
-
-
-def image(machine: Machine) -> str:
-    return machine.manifest.image if machine.manifest is not None else ""
 
 
 def message(world: World, type_: str) -> str:
@@ -79,10 +59,44 @@ def test_nodes_follow_as_kubeadm_upgrades_them() -> None:
     assert {image(one) for one in world.machines.values()} == {IMAGE}
 
 
+LATE = 30
+"""Seconds by which a condition may lag behind: a guard that has just ended starts after 20 s."""
+
+
+def test_conditions_are_true_through_an_upgrade() -> None:
+    world = adopted(3)
+    worked = {name: deque[bool](maxlen=LATE) for name in world.machines}
+
+    def check() -> None:
+        for name, machine in world.machines.items():
+            seen = worked[name]
+            seen.append(bool(machine.work))
+            text = f'node "{name}": `kubeadm upgrade` uses'
+            claimed = text in message(world, names.KUBEADM_UPGRADE)
+            assert any(seen) or not claimed, f"no kubeadm works on {name}"
+            assert claimed or not (len(seen) == LATE and all(seen)), f"unreported on {name}"
+        assert world.condition(names.VERSION_SKEW) == "False", message(world, names.VERSION_SKEW)
+        assert world.condition(names.STATIC_PODS_AVAILABLE) == "True"
+        assert world.condition(names.NODE_INSTALLER_DEGRADED) == "False"
+        available = world.operator_condition("Available")
+        assert available["status"] == "True"
+        assert "no scheduler pod is Ready" not in available["message"].splitlines()
+
+    for seed, name in enumerate(sorted(world.machines)):
+        run = Kubeadm(world, world.machines[name], NEW, seed=seed)
+        rest = 60
+        while not run.done or rest:
+            rest -= run.done
+            world.run(1.0)
+            check()
+        assert run.error == ""
+    world.settle()
+
+
 def test_an_edit_waits_while_kubeadm_works_on_a_node() -> None:
     world = adopted(3)
     run = Kubeadm(world, world.machines["node-b"], NEW, seed=3)
-    world.run_until(lambda: "is running" in message(world, names.KUBEADM_UPGRADE), 40)
+    world.run_until(lambda: "`kubeadm upgrade` uses" in message(world, names.KUBEADM_UPGRADE), 40)
     world.tune(50)
     world.run_until(lambda: run.done, UPGRADE)
     assert run.error == ""

@@ -11,13 +11,14 @@ import pytest
 from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.cli.programs import operator
+from kube_scheduler_operator.config.lint.rules import HOME
 from kube_scheduler_operator.config.migrate.changes import Severity
 from kube_scheduler_operator.config.migrate.old_defaults import WITHOUT_REPLACEMENT
 from kube_scheduler_operator.config.migrate.old_schema import SOURCE_VERSIONS
 from pages import proofs
 from pages.text import shown_in
 
-from .operator.telemetry.exposition import served_metrics
+from .operator.telemetry.exposition import helps, served_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "operator" / "kube_scheduler_operator"
@@ -104,6 +105,15 @@ def test_the_table_of_metrics_lists_the_served_metrics() -> None:
     }
     assert len(documented) == len(rows)
     assert documented == served_metrics()
+
+
+def test_the_meaning_of_a_metric_is_its_help() -> None:
+    """The page may add more, and marks names as such; Prometheus shows the help."""
+    page = (ROOT / "docs" / "metrics.md").read_text().partition("## Alerts")[0]
+    rows = re.findall(r"^\| `(\w+)` \| \w+ \| .*? \| (.+) \|$", page, re.MULTILINE)
+    meanings = {name: meaning.replace("`", "") for name, meaning in rows}
+    served = {name: text.rstrip(".") for name, text in helps().items()}
+    assert {n: t for n, t in served.items() if not meanings[n].startswith(t)} == {}
 
 
 def test_every_metric_on_the_operations_page_exists() -> None:
@@ -194,6 +204,29 @@ def test_every_link_has_a_target(path: Path) -> None:
         assert not anchor or anchor in _anchors(page), link
 
 
+def test_every_address_of_the_project_leads_to_a_page_and_a_heading() -> None:
+    """Runbooks of alerts among them; a publisher of the repository serves it under HOME."""
+    folders = ("deploy", "docs", "operator", "crds", "bindata", "templates")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    wrong, seen = [], 0
+    for path in files:
+        if path.suffix not in (".md", ".py", ".yaml", ".yml", ".json", ".tpl", ".txt", ".j2"):
+            continue
+        for page, anchor in _ADDRESS.findall(path.read_text()):
+            seen += 1
+            target = ROOT / page
+            if not target.is_file() or (anchor and anchor not in _anchors(target)):
+                wrong.append(f"{path.relative_to(ROOT)}: {page}#{anchor}")
+    assert wrong == []
+    assert seen >= 5
+
+
+_ADDRESS = re.compile(
+    rf"{re.escape(HOME)}/(?!schemas/|kube-scheduler-operator\.git)([\w./-]*\w)(?:#([\w-]+))?"
+)
+"""Not the identifiers of schemas, and not the repository itself."""
+
+
 OF_THE_CODE = (
     "CONTRIBUTING.md",
     "ARCHITECTURE.md",
@@ -215,3 +248,21 @@ def test_every_mentioned_path_exists(name: str) -> None:
     }
     assert named or name.startswith("docs/")
     assert missing == set()
+
+
+def test_every_comment_that_names_commands_is_before_a_block_of_its_own() -> None:
+    """tests/e2e/installing runs them; docs/operations.md has those of every platform."""
+    texts = [path.read_text() for path in DOCUMENTS]
+    named = [
+        name for text in texts for name in re.findall(r"^<!-- commands: (.+?) -->", text, re.M)
+    ]
+    blocks = [
+        name
+        for text in texts
+        for name in re.findall(r"^<!-- commands: (.+?) -->\n```\n", text, re.M)
+    ]
+    assert blocks == named
+    assert len(set(named)) == len(named)
+    removed = {name.split()[-1] for name in named if name.startswith("uninstall")}
+    assert removed >= {name.split()[2] for name in named if name.startswith("install kustomize")}
+    assert removed >= {"helm", "openshift"}

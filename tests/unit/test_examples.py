@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
     compose,
 )
+from kube_scheduler_operator.config.language.merging.presets import BIN_PACKING, profile_fragment
 from kube_scheduler_operator.config.language.versions import Version
-from kube_scheduler_operator.scheduling.load.policy import LoadPolicy
+from kube_scheduler_operator.scheduling.load.policy import NODE_METRICS, LoadPolicy
 from kube_scheduler_operator.scheduling.load.policy_files import read_spec
 
 from ..control_plane_inputs import inputs_of
@@ -64,8 +66,8 @@ def test_all_examples_together_are_one_configuration() -> None:
     composition = composed(*(one for path in EXAMPLES for one in documents(path)))
     assert composition.findings == ()
     assert [p["schedulerName"] for p in (composition.config or {})["profiles"]] == [
-        "default-scheduler", "image-locality-only", "my-scheduler", "my-scheduler2",
-        "my-scheduler3",
+        "default-scheduler", "bin-packing", "image-locality-only", "my-scheduler",
+        "my-scheduler2", "my-scheduler3",
     ]  # fmt: skip
 
 
@@ -115,10 +117,17 @@ def test_the_page_names_every_example_and_its_own_yaml_is_accepted() -> None:
     assert composed(yaml.safe_load(shown)).findings == ()
 
 
+def test_the_example_that_packs_has_the_profile_of_the_base() -> None:
+    (profile,) = of_kind("packed-by-namespace.yaml", "SecondaryScheduler")["spec"]["profiles"]
+    (base,) = profile_fragment(BIN_PACKING)["profiles"]
+    assert {**profile, "schedulerName": base["schedulerName"]} == base
+    assert of_kind("bin-packing.yaml", "SchedulerProfile")["spec"] == {"base": BIN_PACKING}
+
+
 # --- load-aware scheduling ----------------------------------------------------------------------
 
 
-LOAD_AWARE = ("load-aware.yaml", "load-aware-cluster.yaml")
+LOAD_AWARE = ("load-aware.yaml", "load-aware-cluster.yaml", "load-aware-managed.yaml")
 EXTENDERS = tuple(
     path.name
     for path in sorted((DOCS / "examples").glob("*.yaml"))
@@ -132,8 +141,17 @@ def of_kind(path: str, kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", LOAD_AWARE)
-def test_both_load_aware_examples_have_cranes_policy(path: str) -> None:
-    assert read_spec(of_kind(path, "LoadPolicy")["spec"]).policy == LoadPolicy()
+def test_the_load_aware_examples_have_cranes_policy(path: str) -> None:
+    policy = read_spec(of_kind(path, "LoadPolicy")["spec"]).policy
+    assert policy is not None
+    assert replace(policy, source=LoadPolicy().source) == LoadPolicy()
+
+
+def test_the_example_for_managed_control_planes_needs_no_access_to_nodes() -> None:
+    """Their namespace enforces Pod Security restricted, which refuses node-metrics."""
+    policy = read_spec(of_kind("load-aware-managed.yaml", "LoadPolicy")["spec"]).policy
+    assert policy is not None
+    assert policy.source.type != NODE_METRICS
 
 
 @pytest.mark.parametrize("path", [*LOAD_AWARE, *EXTENDERS])
@@ -163,3 +181,23 @@ def test_the_extender_uses_the_load_policy_of_the_example(path: str) -> None:
         for pods in ("cpu-stress.yaml", "nginx.yaml"):
             spec = of_kind(pods, "Deployment")["spec"]["template"]["spec"]
             assert spec["schedulerName"] == second
+
+
+def test_no_two_objects_that_one_reader_applies_claim_one_scheduler_name() -> None:
+    """README and the pages that it names for managed control planes, with all their examples."""
+    pages = ("../README.md", "managed.md", "assignment.md")
+    texts = [
+        text
+        for page in pages
+        for text in re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    ]
+    applied = (DOCS / "examples" / "packed-by-namespace.yaml").read_text()
+    claims = {
+        (obj["kind"], obj["metadata"]["name"])
+        for text in (*texts, applied)
+        for obj in yaml.safe_load_all(text)
+        if obj and obj.get("kind") in ("SchedulerProfile", "SecondaryScheduler")
+    }
+    claimed = [name for _, name in claims]
+    assert len(claimed) > 1
+    assert sorted(set(claimed)) == sorted(claimed)

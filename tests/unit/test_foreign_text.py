@@ -86,9 +86,12 @@ def test_an_unmanaged_scheduler_is_reported_without_its_controls(text: str) -> N
     event = {
         "reportingController": name,
         "reportingInstance": f"{name}-{host}",
-        "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+        "metadata": {"namespace": "n", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "regarding": {"kind": "Pod", "name": "p", "uid": "u"},
     }
-    found = unmanaged_schedulers.binding_schedulers([event])
+    others = {**event, "metadata": {**event["metadata"], "namespace": "m"}}  # type: ignore[dict-item]
+    known = unmanaged_schedulers.claims([event, others])
+    found = unmanaged_schedulers.binding_schedulers(known, {claim.key for claim in known})
     assert [(each.scheduler, each.host) for each in found] == [(name, host)]
     expect_line(unmanaged_schedulers.condition(found).message, 2 * limits.FOREIGN_NAME)
 

@@ -4,6 +4,9 @@ Everything is written next to its destination, on the same file system, and sync
 puts it in place. An existing directory is exchanged with the new one in one step (renameat2 with
 RENAME_EXCHANGE): a reader, or a crash, finds the old files or the new ones, never a mixture.
 
+What is there already is synced as well: the process that wrote it may have ended before it did, and
+a power cut would undo what a later one has read.
+
 Programs on a node run as root in directories of the host. They never write through a symbolic link
 in place of a file or a directory: they replace it, or an error names it.
 """
@@ -78,8 +81,9 @@ class Disk:
         finally:
             os.close(descriptor)
 
-    def sync(self, directory: Path) -> None:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def sync(self, path: Path) -> None:
+        """Sync a directory's entries, or a file's content."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             os.fsync(descriptor)
         finally:
@@ -187,6 +191,30 @@ def replace_file(disk: Disk, path: Path, file: File, scratch: Path) -> None:
     disk.sync(path.parent)
 
 
+def ensure_file(disk: Disk, path: Path, file: File, scratch: Path) -> None:
+    """Replace the file `path` unless it has this content; then only sync it."""
+    if read(path, follow=False) == file.data:
+        sync_file(disk, path)
+    else:
+        replace_file(disk, path, file, scratch)
+
+
+def sync_file(disk: Disk, path: Path) -> None:
+    """Sync a file and its entry in the directory."""
+    disk.sync(path)
+    disk.sync(path.parent)
+
+
+def sync_directory(disk: Disk, target: Path, names: Iterable[str]) -> None:
+    """Sync the directory `target`, which has files of these names, and its own entry."""
+    for name in names:
+        disk.sync(target / name)
+    for directory in reversed(_directories(names)):
+        disk.sync(target / directory)
+    disk.sync(target)
+    disk.sync(target.parent)
+
+
 def replace_link(disk: Disk, path: Path, target: str, scratch: Path) -> None:
     """Replace the symbolic link `path`, via `scratch` in the same directory."""
     disk.symlink(scratch, target)
@@ -210,6 +238,7 @@ def replace_directory(disk: Disk, target: Path, files: Mapping[str, File], stagi
     for name in files:
         _check(name)
     if holds(target, files):
+        sync_directory(disk, target, files)
         return False
     disk.remove_tree(staging)
     disk.mkdir(staging)
@@ -256,10 +285,10 @@ def _present(directory: Path) -> Iterator[str]:
             yield relative.as_posix() + "/"  # an empty directory is a difference as well
 
 
-def _directories(files: Mapping[str, File]) -> list[str]:
-    """List the directories of `files`, parents first."""
+def _directories(names: Iterable[str]) -> list[str]:
+    """List the directories of files, parents first."""
     parents = {
-        parent.as_posix() for name in files for parent in PurePosixPath(name).parents if parent.name
+        parent.as_posix() for name in names for parent in PurePosixPath(name).parents if parent.name
     }
     return sorted(parents)
 

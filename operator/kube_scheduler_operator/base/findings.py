@@ -23,6 +23,9 @@ WARNING: Final = "warning"
 NOT_ALLOWED: Final = "NotAllowed"
 """The reason for rejecting a setting that would give an object's author more than a scheduler."""
 
+_LISTED_PATHS: Final = 5
+_LISTED_LENGTH: Final = 64
+
 _SIMPLE_KEY: Final = re.compile(r"[A-Za-z0-9_*-]+")
 
 
@@ -93,6 +96,14 @@ def format_path(path: Path) -> str:
         else:
             text += f"[{part!r}]"
     return text
+
+
+def listed_paths(paths: Iterable[Path]) -> str:
+    """Return the first paths, each of bounded length: `a.b, c[0] and 3 others`."""
+    distinct = list(dict.fromkeys(foreign(format_path(path), _LISTED_LENGTH) for path in paths))
+    others = len(distinct) - _LISTED_PATHS
+    listed = ", ".join(distinct[:_LISTED_PATHS])
+    return f"{listed} and {others} others" if others > 0 else listed
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

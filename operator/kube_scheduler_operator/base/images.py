@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .findings import NOT_ALLOWED, WARNING, Path, Problem
+from .names import PROGRAM
 
 SETTING: Final = "ALLOWED_IMAGES of the operator's Deployment (Helm: allowedImages)"
 _BELOW: Final = "/*"
@@ -50,6 +51,12 @@ class AllowedImages:
         else:
             message = f'the operator runs image "{image}" only if its settings allow it; {add}'
             yield Problem(NOT_ALLOWED, path, message, severity=WARNING)
+
+
+def is_own_image(image: str, own: str) -> bool:
+    """Whether an image is this operator's, as far as its name shows; `own` is empty if unknown."""
+    name = repository(image)
+    return name.rpartition("/")[2] == PROGRAM or (bool(own) and name == repository(own))
 
 
 EVERY_IMAGE: Final = AllowedImages((_EVERY,))

@@ -82,6 +82,7 @@ OUTCOME_ANNOTATION: Final = f"{PREFIX}/outcome"  # on revision-status-N: see bel
 OUTCOME_MESSAGE_ANNOTATION: Final = f"{PREFIX}/outcome-message"
 OUTCOME_TIME_ANNOTATION: Final = f"{PREFIX}/outcome-time"
 QUARANTINED_HASH_ANNOTATION: Final = f"{PREFIX}/quarantined-hash"
+MANAGEMENT_ANNOTATION: Final = f"{PREFIX}/management-state"  # of users, on KubeScheduler
 PLACEMENT_CHECK_ANNOTATION: Final = f"{PREFIX}/placement-check"  # what its edit changes for Pods
 
 # Values of OUTCOME_ANNOTATION; absent while a revision is rolled out.
@@ -114,7 +115,7 @@ EXTENDER_PORT_ANNOTATION: Final = f"{PREFIX}/port"  # on their DaemonSets: their
 
 # --- load policies ----------------------------------------------------------------------------
 LOAD_LABEL: Final = f"{PREFIX}/load-policy"  # the owner's name, on all objects of one
-TOKEN_FOR_LABEL: Final = f"{PREFIX}/token-for"  # on Secrets of users: the host of its token
+TOKEN_FOR_LABEL: Final = f"{PREFIX}/token-for"  # on Secrets of users: HOST or HOST_PORT
 LOAD_ANNOTATOR: Final = "load-annotator"  # its app, container, ServiceAccount and Lease
 KUBELET_STATS: Final = "load-kubelet-stats"  # ServiceAccount: reads nodes/stats, nothing else
 NODE_METRICS: Final = "node-metrics"  # app and container of the exporter

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from . import names
+from .objects import Object
 
 AUTHENTICATION_NAMESPACE: Final = "kube-system"
 """The namespace of the API server's ConfigMap extension-apiserver-authentication and its Role."""
@@ -92,9 +93,14 @@ class Platform:
     # whether hand edits of a revision's files, or of a node's manifest except its revision, stay
     # until the next revision. All platforms report them.
     keeps_hand_edits: bool = False
+    upgrade_dir: str = ""  # where an upgrade of the control plane keeps its work, if guards see it
     # whether APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and another
     # operator handles those fields of the Scheduler that do not configure kube-scheduler
     cluster_config: bool = False
+    # whether the cluster has its own definitions of Scheduler, KubeScheduler and ClusterOperator.
+    # That of KubeScheduler refuses managementState Unmanaged and Removed, so that users request
+    # them by an annotation (base/management.py), and may lack nodeUID.
+    brings_definitions: bool = False
     config_namespace: str = ""  # of users' ConfigMaps to which Scheduler refers, if any
     kubelet_mark: str = ""  # a substring of the kubelet version that identifies this platform
     # files to which a kubeconfig on the node refers; each is mounted by itself, because their
@@ -105,6 +111,11 @@ class Platform:
     credentials: SchedulerCredentials | None = None  # None if the node's kubeconfig has them
     stock_host_paths: tuple[str, ...] = ()  # from which the platform's own manifest mounts files
     stock_environment: tuple[str, ...] = ()  # variables of the platform's own manifest
+
+    @property
+    def definitions(self) -> str:
+        """The folder of the CustomResourceDefinitions that users may apply here."""
+        return "deploy/openshift/crds" if self.brings_definitions else "crds"
 
     @property
     def adopts_pods(self) -> bool:
@@ -122,6 +133,11 @@ class Platform:
         """The namespaces of other actors' objects that the operator copies."""
         managed = self.credentials.namespace if self.credentials else ""
         return tuple(filter(None, (self.config_namespace, managed)))
+
+    def is_control_plane(self, node: Object) -> bool:
+        """Whether a node has the role of a control-plane node; the label has any value."""
+        labels = node["metadata"].get("labels") or {}
+        return any(selector in labels for selector in self.node_selectors)
 
     def mirror_pod_name(self, node: str) -> str:
         return f"{self.static_pod_name}-{node}"
@@ -150,6 +166,7 @@ KUBEADM = Platform(
     resource_dir="/etc/kubernetes/static-pod-resources",
     operand_command=("kube-scheduler",),
     scheduler_kubeconfig="/etc/kubernetes/scheduler.conf",
+    upgrade_dir="/etc/kubernetes/tmp",
     default_arguments=(("bind-address", "127.0.0.1"),),
     node_selectors=("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"),
 )
@@ -158,8 +175,8 @@ OPENSHIFT = Platform(
     name="openshift",
     operator_namespace="openshift-kube-scheduler-operator",
     operator=OperatorNames(
+        # The account is not OpenShift's, which the release payload makes cluster-admin.
         deployment="openshift-kube-scheduler-operator",
-        account="openshift-kube-scheduler-operator",
         # OpenShift's own operator has the same Lease, so the two never lead at the same time.
         lease="openshift-cluster-kube-scheduler-operator-lock",
         config="openshift-kube-scheduler-operator-config",
@@ -200,6 +217,7 @@ OPENSHIFT = Platform(
     # The documented way to enable profiling is to edit these files.
     keeps_hand_edits=True,
     cluster_config=True,
+    brings_definitions=True,
     config_namespace="openshift-config",
 )
 
@@ -211,6 +229,7 @@ RKE2 = replace(
     KUBEADM,
     name="rke2",
     kubelet_mark="+rke2",
+    upgrade_dir="",
     manifest_dir=f"{_RKE2}/agent/pod-manifests",
     resource_dir=f"{_RKE2}/agent/static-pod-resources",
     scheduler_kubeconfig=f"{_RKE2}/server/cred/scheduler.kubeconfig",
@@ -232,6 +251,7 @@ MANAGED = replace(
     KUBEADM,
     name="managed",
     owns_static_pods=False,
+    upgrade_dir="",
     static_pod_name="",
     static_pod_labels=(),
     manifest_dir="",

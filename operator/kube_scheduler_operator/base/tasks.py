@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from .backoff import Backoff
+from .defects import contained
 
 T = TypeVar("T")
+
+RESTARTS: Final = Backoff.exponential(1.0, 60.0)
+"""The delays after which a background task runs again."""
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -17,6 +23,25 @@ def stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     return stop
+
+
+async def keep(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Run a background task until it returns; after an error, run it again.
+
+    No caller awaits such a task while the program runs, so its error would end it unnoticed.
+    """
+    loop, failures = asyncio.get_running_loop(), 0
+    while True:
+        began = loop.time()
+        try:
+            await work()
+        except Exception as error:
+            contained("task", name, error)
+        else:
+            return
+        failures = 0 if loop.time() - began > RESTARTS.delays[-1] else failures
+        await asyncio.sleep(RESTARTS.delay(failures))
+        failures += 1
 
 
 async def cancel(*tasks: asyncio.Task[Any] | None) -> None:

@@ -128,7 +128,7 @@ class ApiClient:
         self._timeout = patience.timeout
         self._observer = observer
         self._backoff = patience.backoff
-        self._clock = clock
+        self.clock = clock or ServerClock()
         self._may_write = writes.permitted
         self._session: aiohttp.ClientSession | None = None
         self._tls: tuple[Access, ssl.SSLContext | bool] | None = None
@@ -369,9 +369,9 @@ class ApiClient:
                 **more,
             ) as response:
                 code = str(response.status)
-                if self._clock is not None and not request.aggregated:
+                if not request.aggregated:
                     elapsed = time.perf_counter() - started
-                    self._clock.responded(response.headers.get("Date"), elapsed)
+                    self.clock.responded(response.headers.get("Date"), elapsed)
                 try:
                     if response.status >= 300:
                         text = await _refusal(response)

@@ -109,7 +109,14 @@ class Conflict(ApiError):
 
 
 class Gone(ApiError):
-    """410: the resourceVersion is too old. List again."""
+    """410: the resourceVersion is too old. List again.
+
+    `more` continues a list at the current state instead; empty if the server offers no such token.
+    """
+
+    def __init__(self, request: ApiRequest, *, more: str = "", **details: Any) -> None:
+        self.more = more
+        super().__init__(request, **details)
 
 
 class Invalid(ApiError):
@@ -206,6 +213,10 @@ def from_response(
         return TooManyRequests(request, retry_after=_seconds(seconds, 1.0), **common)
     if status >= 500 and not message.endswith(_TOO_LARGE):
         return Unavailable(request, **common)
+    if status == 410:
+        listed = body.get("metadata") if isinstance(body, Mapping) else None
+        more = listed.get("continue") if isinstance(listed, Mapping) else None
+        return Gone(request, more=str(more or ""), **common)
     if status == 409:
         exists = reason == "AlreadyExists"
         return (AlreadyExists if exists else Conflict)(request, **common)
@@ -218,7 +229,6 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     401: Unauthorized,
     403: Forbidden,
     404: NotFound,
-    410: Gone,
     413: Invalid,
     415: Invalid,
     422: Invalid,

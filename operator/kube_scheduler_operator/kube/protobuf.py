@@ -283,7 +283,11 @@ METADATA: Final = (
 """The fields of ObjectMeta that a reflector needs."""
 
 _STATUS: Final = Message(
-    text(2, "status"), text(3, "message"), text(4, "reason"), number(6, "code")
+    part(1, "metadata", Message(text(3, "continue"))),
+    text(2, "status"),
+    text(3, "message"),
+    text(4, "reason"),
+    number(6, "code"),
 )
 _UNKNOWN: Final = Message(_raw(2, "raw"))
 _EVENT: Final = Message(text(1, "type"), part(2, "object", Message(_raw(1, "raw"))))

@@ -78,16 +78,18 @@ class ServingCertificate:
                 extra=kv(file=str(certificate_file)),
             )
         self._refused: KeyPair | None = None
+        self._problem = ""
         self._settings = TLSSettings()
         self._client_ca = ""
-        self._current = self._context(self._loaded)
+        self._current = self._context(self._loaded, self._settings, self._client_ca)
         self.context = bare_context()  # for the server; follows the certificate
         self.context.sni_callback = self._choose
 
     def reload(self) -> bool:
         """Read the files again; return whether new handshakes now use another certificate.
 
-        An invalid pair is logged once and otherwise ignored.
+        An invalid pair is logged once and otherwise ignored. An error that is not the pair's, such
+        as a full disk, is retried by the next call.
         """
         if self._files is None:
             return False
@@ -98,16 +100,18 @@ class ServingCertificate:
             pair = _read(*self._files)
             if pair in (self._loaded, self._refused):
                 return False
-            self._current = self._context(pair)
-        except CertificateError as error:
-            if pair is not None:
+            self._current = self._context(pair, self._settings, self._client_ca)
+        except (CertificateError, OSError) as error:
+            if pair is not None and isinstance(error, CertificateError):
                 self._refused = pair
-            log.warning(
-                "Cannot load the new serving certificate, keeping the old one",
-                extra=kv(err=str(error)),
-            )
+            if str(error) != self._problem:
+                log.warning(
+                    "Cannot load the new serving certificate, keeping the old one",
+                    extra=kv(err=str(error)),
+                )
+            self._problem = str(error)
             return False
-        self._loaded, self._self_signed = pair, False
+        self._loaded, self._self_signed, self._problem = pair, False, ""
         log.info("Serving certificate reloaded", extra=kv(file=str(self._files[0])))
         return True
 
@@ -116,24 +120,26 @@ class ServingCertificate:
 
         Raises:
             CertificateError: they do not belong together; the one in use stays.
+            OSError: they cannot be loaded now; the one in use stays.
         """
-        self._current = self._context(pair)
+        self._current = self._context(pair, self._settings, self._client_ca)
         self._loaded, self._self_signed = pair, False
 
     def use(self, settings: TLSSettings, client_ca: str = "") -> bool:
         """Set TLS versions, cipher suites and the CA of client certificates for new handshakes.
 
         Clients need no certificate. Return whether something changed; a CA that cannot be loaded
-        is logged and means that no client certificate is accepted.
+        is logged and means that no client certificate is accepted. Raises OSError, after which
+        nothing has changed.
         """
         if (settings, client_ca) == (self._settings, self._client_ca):
             return False
-        self._settings, self._client_ca = settings, client_ca
+        current = self._context(self._loaded, settings, client_ca)
+        self._current, self._settings, self._client_ca = current, settings, client_ca
         # OpenSSL takes versions and the request for a certificate from the context of the
         # connection's start, cipher suites and CAs from the one that is chosen below.
-        self._current = self._context(self._loaded)
         settings.apply(self.context)
-        self.context.verify_mode = self._current.verify_mode
+        self.context.verify_mode = current.verify_mode
         return True
 
     @property
@@ -147,13 +153,14 @@ class ServingCertificate:
         # Called in every handshake, also without a server name, before a certificate is chosen.
         connection.context = self._current
 
-    def _context(self, pair: KeyPair) -> ssl.SSLContext:
+    @staticmethod
+    def _context(pair: KeyPair, settings: TLSSettings, client_ca: str) -> ssl.SSLContext:
         """Make a context with `pair`, by way of private files: OpenSSL loads only files."""
         context = bare_context()
-        self._settings.apply(context)
-        if self._client_ca:
+        settings.apply(context)
+        if client_ca:
             try:
-                context.load_verify_locations(cadata=self._client_ca)
+                context.load_verify_locations(cadata=client_ca)
                 context.verify_mode = ssl.CERT_OPTIONAL
             except (ssl.SSLError, ValueError) as error:
                 log.warning("Cannot load the CA of client certificates: %s", error)

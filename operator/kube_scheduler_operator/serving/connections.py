@@ -19,10 +19,12 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from ..base.klog import kv
+from ..base.tasks import keep
 from .sharing import AddressRate, Use, makes_room, source
 from .tcp_bytes import bytes_read
 
@@ -169,7 +171,10 @@ class Listener:
         except OSError:
             await self.close()
             raise
-        self._accepting = [asyncio.create_task(self._accept(sock)) for sock in self._sockets]
+        self._accepting = [
+            asyncio.create_task(keep("accept", partial(self._accept, sock)))
+            for sock in self._sockets
+        ]
         self._check()
 
     async def close(self) -> None:

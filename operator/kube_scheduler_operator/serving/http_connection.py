@@ -13,6 +13,7 @@ import httptools
 from ..base.klog import kv
 from .connections import ServedConnection
 from .http_types import Answer, App, HttpRequest, HttpResponse, Limits, text
+from .sharing import source
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class Connection(ServedConnection):
         self._parser = httptools.HttpRequestParser(self)
         self._tls = False
         self._certificate: Mapping[str, Any] = {}
+        self._address = ""
         self._headers: dict[bytes, bytes] = {}  # empty unless a subclass keeps them
         self._receiving = Connection._NOTHING
         self._since = server.now  # time of the last progress, for `check`
@@ -101,6 +103,7 @@ class Connection(ServedConnection):
         tls = transport.get_extra_info("ssl_object")
         self._tls = tls is not None
         self._certificate = (tls.getpeercert() if tls is not None else None) or {}
+        self._address = source(transport.get_extra_info("peername") or ())
         self._server.joined(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -198,8 +201,9 @@ class Connection(ServedConnection):
         body, self._body = bytes(self._body), b""
         path, _, query = self._url.partition(b"?")
         request = HttpRequest(
-            self._parser.get_method(), path, query, body, self._certificate, self._headers
-        )
+            self._parser.get_method(), path, query, body,
+            self._certificate, self._headers, self._address,
+        )  # fmt: skip
         alive = self._parser.should_keep_alive()
         if self._waiting or self._task or self._unread:
             self._waiting.append((request, alive))

@@ -42,6 +42,7 @@ class HttpRequest:
     certificate: Mapping[str, Any] = field(default_factory=dict)
     # by name, in lower case; only if the server's connections keep them
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    address: str = ""  # the client's, without its port; empty if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class TlsFiles:
         self._clients = clients
         self._files = tuple(filter(None, (certificate, key, client_ca)))
         self._seen = fingerprint(self._files)
+        self._problem = ""
         self.current = self._load()  # the context for a new handshake
 
     @cached_property
@@ -42,13 +43,21 @@ class TlsFiles:
         """Reload the files if they have changed; return whether new handshakes use them.
 
         Raises:
-            TlsError: they are invalid; not raised again until they change.
+            TlsError: they are invalid, or cannot be read now; the same error is not raised again.
         """
         seen = fingerprint(self._files)
         if seen == self._seen:
             return False
-        self._seen = seen
-        self.current = self._load()
+        try:
+            self.current = self._load()
+        except TlsError as error:
+            if isinstance(error.__cause__, ssl.SSLError | ValueError):
+                self._seen = seen  # only other files can be valid
+            known, self._problem = self._problem, str(error)
+            if self._problem == known:
+                return False
+            raise
+        self._seen, self._problem = seen, ""
         return True
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _old: ssl.SSLContext) -> None:

@@ -15,6 +15,7 @@ UNSCHEDULABLE: Final = "Unschedulable"
 GATED: Final = "SchedulingGated"
 ERROR: Final = "SchedulerError"
 NO_SCHEDULER: Final = "NoScheduler"
+NOT_SIMULATED: Final = "NotSimulated"
 NOT_TRIED: Final = "NotTried"
 """Reasons of pods without a node. The first three are kube-scheduler's; a pod that it does not try
 waits for something else, e.g. a claim or the other pods of its group."""
@@ -66,10 +67,9 @@ def scheduled_condition(pod: Mapping[str, Any]) -> Object:
     return {}
 
 
-def unknown_scheduler(pod: Mapping[str, Any]) -> str:
-    """Return why nothing tries a pod whose schedulerName no profile has."""
-    name = foreign(pod["spec"]["schedulerName"], FOREIGN_NAME)
-    return f'no scheduler serves spec.schedulerName "{name}"'
+def unknown_scheduler(scheduler_name: str) -> str:
+    """Return why nothing tries the pods of a schedulerName that no profile has."""
+    return f'no scheduler serves spec.schedulerName "{foreign(scheduler_name, FOREIGN_NAME)}"'
 
 
 class ScoreLog:

@@ -6,24 +6,31 @@ own place free again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
 
 from ..base.objects import controller_of
+from ..config.language.plugins.effective_plugins import effective_plugins
 from ..kube.resource import KUBE_SCHEDULERS
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
-from .kinds import PODS, Object, pod_name
-from .probes import acceptances
-from .run import RunOptions
+from .kinds import NODES, PODS, Object, pod_name
+from .probes import Acceptance, Accepted, acceptances, accepted_by_family
+from .run import RunOptions, gates_of
 from .scenario import is_daemon
 from .world import World
 
 MOST_KINDS: Final = 2000
 """Kinds of pods that are tried; one takes some 30 ms."""
+MOST_UNPLACED: Final = 100
+"""Kinds of running pods that fit nowhere today whose filters are tried one by one."""
+NOT_TRIED: Final = ("preEnqueue", "postFilter", "reserve", "permit", "preBind", "bind")
+"""Extension points that decide whether a pod gets a node, and that no probe reaches."""
+_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,14 @@ class AlikePods:
 
     pods: tuple[str, ...]  # namespace/name
     first: Object  # the one that is tried; if it has a node, all have one
+
+    @property
+    def namespace(self) -> str:
+        return str(self.first["metadata"]["namespace"])
+
+    @property
+    def node(self) -> str:
+        return str(self.first["spec"].get("nodeName") or "")
 
 
 @dataclass(slots=True)
@@ -44,29 +59,61 @@ class EditEffect:
     # waiting pods that do not fit today and would
     newly_fitting: list[str] = field(default_factory=list)
     tried: int = 0
-    left_out: int = 0  # number of pods that were not tried, because there are too many kinds
+    # running pods that fit nowhere today, for which the edit may add an obstacle
+    unplaced: list[str] = field(default_factory=list)
+    # namespace -> number of pods that were not tried, because there are too many kinds
+    left_out: dict[str, int] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)  # what the edit changes that no probe reaches
+
+    @property
+    def worse(self) -> bool:
+        return bool(self.lost or self.newly_waiting)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all that the edit may change was tried."""
+        return not (self.unplaced or self.left_out or self.changed)
 
     def sentences(self) -> Iterator[str]:
         for running, losses in ((True, self.lost), (False, self.newly_waiting)):
             for reason, pods in sorted(losses.items(), key=lambda item: -len(item[1])):
-                state = "running" if running else "waiting"
-                number = f"{len(pods)} {state} {'pod' if len(pods) == 1 else 'pods'}"
-                rest = f", … and {len(pods) - 3} more" if len(pods) > 3 else ""
-                yield (
-                    f"{number} could no longer be placed: {reason} ({', '.join(pods[:3])}{rest})"
-                )
+                number = _number(len(pods), "running" if running else "waiting")
+                yield f"{number} could no longer be placed: {reason} ({_named(pods)})"
         if self.newly_fitting:
-            count = len(self.newly_fitting)
-            yield f"{count} waiting {'pod' if count == 1 else 'pods'} could be placed"
+            yield f"{_number(len(self.newly_fitting), 'waiting')} could be placed"
         if self.elsewhere:
             yield (
                 f"{self.elsewhere} running pods could not be placed on their node again, but on "
                 "others"
             )
-        if not (self.lost or self.newly_waiting or self.newly_fitting or self.elsewhere):
-            yield f"each of {self.tried} pods can be placed as today"
+        if not (self.worse or self.newly_fitting or self.elsewhere):
+            yield f"each of {self.tried - len(self.unplaced)} pods can be placed as today"
+        yield from self._unknown()
+
+    def _unknown(self) -> Iterator[str]:
+        if self.unplaced:
+            yield (
+                f"{_number(len(self.unplaced), 'running')} without a place today may lose nodes to "
+                f"the edit ({_named(self.unplaced)})"
+            )
         if self.left_out:
-            yield f"{self.left_out} more pods were not tried"
+            most = sorted(self.left_out.items(), key=lambda item: (-item[1], item[0]))
+            where = _named([f"{namespace}: {count}" for namespace, count in most])
+            yield (
+                f"{sum(self.left_out.values())} pods were not tried, because there are more than "
+                f"{MOST_KINDS} kinds of them (by namespace: {where})"
+            )
+        if self.changed:
+            yield f"no simulation tries {', '.join(self.changed)}"
+
+
+def _number(count: int, state: str) -> str:
+    return f"{count} {state} {'pod' if count == 1 else 'pods'}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f", … and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 async def edit_effect(
@@ -81,22 +128,82 @@ async def edit_effect(
     `options` are those of today; the other arguments are those after the edit.
     """
     after = replace(options, config=config, flags=flags, extenders=tuple(extenders))
-    all_groups = alike(world, {profile["schedulerName"] for profile in profiles_of(options.config)})
-    effect = EditEffect(left_out=sum(len(group.pods) for group in all_groups[MOST_KINDS:]))
-    groups = all_groups[:MOST_KINDS]
+    served = {profile["schedulerName"] for profile in profiles_of(options.config)}
+    groups, others = chosen(alike(world, served))
+    effect = EditEffect(changed=list(_changed(options, after)))
+    for group in others:
+        effect.left_out[group.namespace] = effect.left_out.get(group.namespace, 0) + len(group.pods)
     firsts = [group.first for group in groups]
     old, new = [await acceptances(world, rules, firsts) for rules in (options, after)]
+    nowhere = []
     for group, was, would in zip(groups, old, new, strict=True):
-        effect.tried += len(group.pods)
-        node = group.first["spec"].get("nodeName")
-        if was.nodes and not would.nodes:
-            losses = effect.lost if node else effect.newly_waiting
-            losses.setdefault("; ".join(would.reasons), []).extend(group.pods)
-        elif would.nodes and not was.nodes and not node:
-            effect.newly_fitting += group.pods
-        elif node in was.nodes and node not in would.nodes:
-            effect.elsewhere += len(group.pods)
+        _compare(effect, group, was, would)
+        if group.node and not was.nodes and not would.nodes:
+            nowhere.append(group)
+    effect.unplaced = [
+        name for group in await _hindered(world, options, after, nowhere) for name in group.pods
+    ]
     return effect
+
+
+def _compare(effect: EditEffect, group: AlikePods, was: Acceptance, would: Acceptance) -> None:
+    effect.tried += len(group.pods)
+    node = group.node
+    if was.nodes and not would.nodes:
+        losses = effect.lost if node else effect.newly_waiting
+        losses.setdefault("; ".join(would.reasons), []).extend(group.pods)
+    elif would.nodes and not was.nodes and not node:
+        effect.newly_fitting += group.pods
+    elif node in was.nodes and node not in would.nodes:
+        effect.elsewhere += len(group.pods)
+
+
+async def _hindered(
+    world: World, options: RunOptions, after: RunOptions, nowhere: Sequence[AlikePods]
+) -> list[AlikePods]:
+    """Return the pods without a place today for which some filter accepts fewer nodes after.
+
+    Today's obstacle, such as a full node, hides those that the edit adds. So each family of filters
+    is tried alone; of pods that are too many for that, nothing is known.
+    """
+    tried = nowhere[:MOST_UNPLACED]
+    firsts = [group.first for group in tried]
+    old, new = [await accepted_by_family(world, rules, firsts) for rules in (options, after)]
+    nodes = frozenset(name for _, name in world.objects[NODES])
+    hindered = [
+        group
+        for group, was, would in zip(tried, old, new, strict=True)
+        if was is None or would is None or _is_narrower(would, was, nodes)
+    ]
+    return [*hindered, *nowhere[MOST_UNPLACED:]]
+
+
+def _is_narrower(would: Accepted, was: Accepted, nodes: frozenset[str]) -> bool:
+    """Whether a family accepts fewer nodes; one that did not exist before accepted all."""
+    return any(was.get(family, nodes) - accepted for family, accepted in would.items())
+
+
+def _changed(before: RunOptions, after: RunOptions) -> Iterator[str]:
+    """Name the plugins that differ at extension points that no probe reaches."""
+    old, new = _not_tried(before), _not_tried(after)
+    for name in sorted(old.keys() & new.keys()):
+        for place in sorted(old[name].keys() | new[name].keys()):
+            if old[name].get(place) != new[name].get(place):
+                yield f"the plugins of profile {name} at {place}"
+
+
+def _not_tried(options: RunOptions) -> dict[str, Mapping[str, Sequence[str]]]:
+    """Profile -> extension point -> plugins; those of unknown extension points may be at any."""
+    gates = gates_of(options)
+    plugins: dict[str, Mapping[str, Sequence[str]]] = {}
+    for profile in profiles_of(options.config):
+        effective = effective_plugins(profile, gates)
+        points = {
+            point: [plugin.name for plugin in effective.points.get(point, ())]
+            for point in NOT_TRIED
+        }
+        plugins[profile["schedulerName"]] = {**points, "unknown points": effective.unknown}
+    return plugins
 
 
 def alike(world: World, served: set[str]) -> list[AlikePods]:
@@ -116,3 +223,18 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         names.append(pod_name(pod))
     groups = [AlikePods(tuple(names), first) for first, names in by_content.values()]
     return sorted(groups, key=lambda group: -len(group.pods))
+
+
+def chosen(groups: Sequence[AlikePods]) -> tuple[list[AlikePods], list[AlikePods]]:
+    """Return (the groups that are tried, the others).
+
+    Each namespace has one after the other, its largest first, so that none crowds out another.
+    """
+    turns: Counter[str] = Counter()
+    ordered = []
+    for group in groups:
+        ordered.append((turns[group.namespace], group))
+        turns[group.namespace] += 1
+    ordered.sort(key=lambda item: item[0])
+    in_turn = [group for _, group in ordered]
+    return in_turn[:MOST_KINDS], in_turn[MOST_KINDS:]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..base.objects import controller_of
 from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS, Object
-from .world import World
+from .world import EndedPod, World
 
 _DEPLOYMENT: Final = "Deployment"
 _FORBIDDEN: Final = re.compile(r'^(?:[\w-]+ )?"[^"]*" is (?:forbidden|invalid): ')
@@ -40,18 +40,34 @@ def owner_of(obj: Mapping[str, Any]) -> str:
 
 def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
     """Return the pods of a workload: those that wait first, each group by age."""
-    owners = {f"{kind}/{name}"}
-    if kind == _DEPLOYMENT:
-        owners = {
-            f"{REPLICA_SETS.kind}/{replica_set['metadata']['name']}"
-            for replica_set in world.all(REPLICA_SETS)
-            if replica_set["metadata"]["namespace"] == namespace and owner_of(replica_set) in owners
-        }
+    owners = _controllers(world, kind, namespace, name)
     pods = []
     for (where, _), entry in world.objects[PODS].items():
         if where == namespace and owner_of(pod := entry.object()) in owners:
             pods.append((bool(entry.node), str(pod["metadata"]["creationTimestamp"]), pod))
     return [pod for *_, pod in sorted(pods, key=lambda row: row[:2])]
+
+
+def ended_pods_of(world: World, kind: str, namespace: str, name: str) -> dict[str, EndedPod]:
+    """Return the pods of a workload that have ended, by name."""
+    owners = _controllers(world, kind, namespace, name)
+    return {
+        pod: ended
+        for (where, pod), ended in sorted(world.ended.items())
+        if where == namespace and ended.owner in owners
+    }
+
+
+def _controllers(world: World, kind: str, namespace: str, name: str) -> set[str]:
+    """Return who controls the pods of a workload, as Kind/name: itself or its ReplicaSets."""
+    owners = {f"{kind}/{name}"}
+    if kind != _DEPLOYMENT:
+        return owners
+    return {
+        f"{REPLICA_SETS.kind}/{replica_set['metadata']['name']}"
+        for replica_set in world.all(REPLICA_SETS)
+        if replica_set["metadata"]["namespace"] == namespace and owner_of(replica_set) in owners
+    }
 
 
 def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from .configuration import profiles_of
-from .decisions import unknown_scheduler
 from .kinds import Object
 from .owners import owner_of
 from .probes import acceptances
-from .run import RunOptions
+from .run import RunOptions, serving
 from .why import Fix, explain
 from .world import UNKNOWN_TIME, World
 
 GATED: Final = "gated"
 NOT_SERVED: Final = "no scheduler"
+NOT_SIMULATED: Final = "not simulated"
 UNSCHEDULABLE: Final = "unschedulable"
 QUEUED: Final = "queued"
+IDLE: Final = "idle scheduler"
 
 
 @dataclass(slots=True)
@@ -44,11 +44,16 @@ class WaitingGroup:
 
 
 async def waiting_groups(
-    world: World, options: RunOptions, namespace: str | None = None, fixes: int = 0
+    world: World,
+    options: RunOptions,
+    namespace: str | None = None,
+    fixes: int = 0,
+    idle: dict[str, str] | None = None,
 ) -> list[WaitingGroup]:
     """Return the waiting pods of a namespace, or of all (None), by cause; the largest group first.
 
-    Changes are tried for the first `fixes` groups.
+    Changes are tried for the first `fixes` groups. `idle` has, for schedulerNames whose scheduler
+    is not known to schedule now, the reason.
     """
     pods = [
         pod
@@ -61,21 +66,21 @@ async def waiting_groups(
     def put(kind: str, cause: str, pod: Object) -> None:
         groups.setdefault((kind, cause), WaitingGroup(kind, cause)).pods.append(pod)
 
-    names = {profile["schedulerName"] for profile in profiles_of(options.config)}
-    served: dict[str, list[Object]] = {}
+    tried: list[Object] = []
     for pod in pods:
         gates = [str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or ()]
         name = pod["spec"]["schedulerName"]
         if gates:
             put(GATED, f"has the scheduling gates {', '.join(gates)}", pod)
-        elif name not in names:
-            put(NOT_SERVED, unknown_scheduler(pod), pod)
+        elif (service := serving(options, name)).options is None:
+            put(NOT_SIMULATED if service.exists else NOT_SERVED, service.problem, pod)
         else:
-            served.setdefault(name, []).append(pod)
-    tried = [pod for chosen in served.values() for pod in chosen]
+            tried.append(pod)
     for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):
-        if acceptance.nodes:
-            put(QUEUED, "fits: it is in the queue, or backs off", pod)
+        if acceptance.nodes and (why := (idle or {}).get(pod["spec"]["schedulerName"])):
+            put(IDLE, f"fits; {why}", pod)
+        elif acceptance.nodes:
+            put(QUEUED, f"fits: it is in the queue, or backs off{_unless(pod, options)}", pod)
         else:
             put(UNSCHEDULABLE, "; ".join(sorted(acceptance.reasons)), pod)
     ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
@@ -83,3 +88,10 @@ async def waiting_groups(
         explained = await explain(world, group.pods[0], options)
         group.fix, group.tried = next(iter(explained.fixes), None), True
     return ordered
+
+
+def _unless(pod: Object, options: RunOptions) -> str:
+    """Name the extenders that may reject a pod although it fits."""
+    service = serving(options, pod["spec"]["schedulerName"])
+    left_out = service.options.left_out if service.options is not None else ()
+    return f", unless {' or '.join(left_out)} rejects it, which is left out" if left_out else ""

@@ -18,7 +18,7 @@ from typing import Final
 from ..base.objects import controller_of
 from ..config.language.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
-from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision, unknown_scheduler
+from .decisions import NOT_SIMULATED, NOT_TRIED, PodDecision
 from .kinds import NODES, PODS, STATEFUL_SETS, Object, pod_name
 from .owners import owner_of
 from .probes import families_of, probe, probe_profiles
@@ -52,9 +52,11 @@ _ELIGIBLE: Final = "eligible"
 class PlacementOutcome:
     # namespace/name -> node, of the pods that the question is about
     placed: dict[str, str] = field(default_factory=dict)
-    # the others of these -> kube-scheduler's message
+    # others of these -> kube-scheduler's message
     pending: dict[str, str] = field(default_factory=dict)
-    waiting: int = 0  # number of all pods without a node
+    # the rest of these -> why their scheduler is not simulated
+    unknown: dict[str, str] = field(default_factory=dict)
+    waiting: int = 0  # number of all pods without a node, except the unknown ones
     # namespace/name of pods that lost their node to another one
     preempted: list[str] = field(default_factory=list)
     # those of them whose replacements found no node
@@ -68,7 +70,7 @@ class PlacementOutcome:
     @property
     def fits(self) -> bool:
         """Whether all pods that the question is about have a node."""
-        return not self.pending and self.largest != 0
+        return not self.pending and not self.unknown and self.largest != 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ async def placements(
     prepared = Prepared(world, pods, subject, in_order=in_order)
     base = utilization_of(world)
     small = len(world.objects[NODES]) <= _SMALL
-    limit = asyncio.Semaphore(_AT_ONCE if small else 1)
+    schedulers = 1 + sum(not other.problem for other in options.others)
+    limit = asyncio.Semaphore(max(_AT_ONCE // schedulers, 1) if small else 1)
 
     async def place(number: int) -> PlacementOutcome:
         async with limit:
@@ -224,7 +227,9 @@ class _Placement:
         self._origins: dict[str, str] = {}  # of pods that were created again: whom they replace
 
     async def feed(self, pods: list[Object]) -> dict[str, PodDecision]:
-        decisions = await self._run.schedule(pods, settle=False)
+        decisions: dict[str, PodDecision] = {}
+        for own in self._run.by_scheduler(pods):
+            decisions |= await self._run.schedule(own, settle=False)
         self._decisions |= decisions
         return decisions
 
@@ -291,18 +296,22 @@ class _Placement:
         self, name: str, decision: PodDecision, subject: set[str], outcome: PlacementOutcome
     ) -> None:
         """Describe where one pod is, or why it waits."""
+        first = self._origin(name)
+        if decision.reason == NOT_SIMULATED:
+            if first in subject:
+                outcome.unknown[name] = decision.message
+            return
         if decision.node:
             outcome.utilization.add(self._pods[name], decision.node)
         else:
             outcome.waiting += 1
-        first = self._origin(name)
         if first not in subject:
             if first != name and not decision.node:
                 outcome.homeless.append(first)
         elif decision.node:
             outcome.placed[name] = decision.node
         else:
-            outcome.pending[name] = _reason(decision, self._pods[name])
+            outcome.pending[name] = _reason(decision)
 
     def _origin(self, name: str) -> str:
         """Return the pod that was created first, of those that replace each other."""
@@ -315,9 +324,7 @@ class _Placement:
         return self._pods.get(name) or self._world.get(PODS, own, namespace)
 
 
-def _reason(decision: PodDecision, pod: Object) -> str:
-    if decision.reason == NO_SCHEDULER:
-        return unknown_scheduler(pod)
+def _reason(decision: PodDecision) -> str:
     if decision.reason == NOT_TRIED:
         return "not tried: it waits for a resource claim or for its pod group"
     return decision.message or decision.reason
@@ -341,9 +348,10 @@ async def eligible_nodes(
         profiles=[eligible],
         probes=frozenset({eligible["schedulerName"]}),
         flags=(),
+        others=(),
     )
     (pod,) = workload.pods([f"{workload.name}-simulated-probe"])
-    asked = probe(pod, "simulation-0", eligible["schedulerName"])
+    asked = probe(pod, 0, eligible["schedulerName"])
     async with Run(world, run_options) as run:
         (decision,) = (await run.schedule([asked], settle=False)).values()
     return sorted(decision.candidates or ())

@@ -19,9 +19,9 @@ from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from .configuration import profiles_of
 from .constraints import FAMILY_OF
-from .decisions import PodDecision, unknown_scheduler
+from .decisions import PodDecision
 from .kinds import PODS, Object
-from .run import Run, RunOptions, gates_of
+from .run import IMPOSSIBLE, Run, RunOptions, gates_of, serving
 from .world import World
 
 ALL: Final = "simulation-all"
@@ -89,14 +89,15 @@ def probe_profiles(
     return profiles
 
 
-def probe(pod: Object, name: str, scheduler: str) -> Object:
+def probe(pod: Object, number: int, scheduler: str) -> Object:
     """Return a copy of a pod under another name, for a profile, that is tried at once.
 
-    Claims that are generated from the pod's name keep the name that they have.
+    No pod of a cluster can have that name, so a probe never takes the place of one. Claims that are
+    generated from the pod's name keep the name that they have.
     """
     copied = copy.deepcopy(pod)
-    original = pod["metadata"]["name"]
-    copied["metadata"].update(name=name, uid=f"simulation-{name}")
+    original, name = pod["metadata"]["name"], f"{IMPOSSIBLE}{number:05d}"
+    copied["metadata"].update(name=name, uid=name)
     spec = copied["spec"]
     spec["schedulerName"] = scheduler
     spec.pop("schedulingGates", None)
@@ -147,43 +148,98 @@ class Acceptance:
 async def acceptances(
     world: World, options: RunOptions, pods: Sequence[Object]
 ) -> list[Acceptance]:
-    """Try each pod alone, as a new one and with its own place free.
+    """Try each pod alone, by its scheduler, as a new one and with its own place free.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
     """
-    if not pods:
-        return []
-    tried = {at: Acceptance(reasons=(unknown_scheduler(pod),)) for at, pod in enumerate(pods)}
-    gates = gates_of(options)
-    for profile in profiles_of(options.config):
-        name = profile["schedulerName"]
-        own = [at for at, pod in enumerate(pods) if pod["spec"]["schedulerName"] == name]
+    tried: dict[int, Acceptance] = {}
+    by_name: dict[str, list[int]] = {}
+    for at, pod in enumerate(pods):
+        by_name.setdefault(pod["spec"]["schedulerName"], []).append(at)
+    for name, own in by_name.items():
+        service = serving(options, name)
+        if service.options is None:
+            tried |= dict.fromkeys(own, Acceptance(reasons=(service.problem,)))
+            continue
         waiting = [at for at in own if not pods[at]["spec"].get("nodeName")]
         running = [[at] for at in own if pods[at]["spec"].get("nodeName")]
-        if own:
-            async with Run(world, _probing(options, profile, gates)) as run:
-                for together in (waiting, *running):
-                    tried |= await _try(run, {at: pods[at] for at in together})
+        async with Run(world, _probing(service.options, name)) as run:
+            for together in (waiting, *running):
+                tried |= await _try(run, {at: pods[at] for at in together})
     return [tried[at] for at in range(len(pods))]
 
 
-def _probing(options: RunOptions, profile: Mapping[str, Any], gates: Gates) -> RunOptions:
+def _probing(options: RunOptions, scheduler_name: str) -> RunOptions:
     """Return the options for probes with all filters of a profile."""
-    only = frozenset({ALL})
+    only, gates = frozenset({ALL}), gates_of(options)
+    profile = profile_named(options, scheduler_name)
     return replace(
         options,
         profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
         probes=only,
         extended=only,
-        probed=str(profile["schedulerName"]),
+        probed=scheduler_name,
     )
+
+
+def profile_named(options: RunOptions, scheduler_name: str) -> dict[str, Any]:
+    """Return the profile of a schedulerName that the options serve."""
+    profiles = profiles_of(options.config)
+    return next(profile for profile in profiles if profile["schedulerName"] == scheduler_name)
+
+
+Accepted = Mapping[str, frozenset[str]]
+"""Family of filters -> the nodes that it accepts alone."""
+
+
+async def accepted_by_family(
+    world: World, options: RunOptions, pods: Sequence[Object]
+) -> list[Accepted | None]:
+    """Try each running pod with each family of filters alone; None: no profile serves it.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    accepted: list[Accepted | None] = [None] * len(pods)
+    if not pods:
+        return accepted
+    gates = gates_of(options)
+    for profile in profiles_of(options.config):
+        name = profile["schedulerName"]
+        own = [at for at, pod in enumerate(pods) if pod["spec"]["schedulerName"] == name]
+        if not own:
+            continue
+        families = families_of(profile, gates)
+        if options.extenders:
+            families[EXTENDERS] = []
+        alone = replace(
+            options,
+            profiles=probe_profiles(profile, families, gates)[1:],
+            probes=frozenset(map(profile_of, families)),
+            extended=frozenset({profile_of(EXTENDERS)}),
+            probed=name,
+        )
+        async with Run(world, alone) as run:
+            for at in own:
+                accepted[at] = await _try_families(run, pods[at], list(families))
+    return accepted
+
+
+async def _try_families(run: Run, pod: Object, families: Sequence[str]) -> Accepted:
+    run.forget([pod])
+    probes = [probe(pod, at, profile_of(family)) for at, family in enumerate(families)]
+    decisions = await run.schedule(probes, settle=False)
+    run.forget(probes)
+    run.put(PODS, {**pod, "metadata": dict(pod["metadata"])})
+    nodes = (frozenset(decision.candidates or ()) for decision in decisions.values())
+    return dict(zip(families, nodes, strict=True))
 
 
 async def _try(run: Run, pods: Mapping[int, Object]) -> dict[int, Acceptance]:
     running = [pod for pod in pods.values() if pod["spec"].get("nodeName")]
     run.forget(running)
-    probes = [probe(pod, f"simulation-{at:05d}", ALL) for at, pod in pods.items()]
+    probes = [probe(pod, at, ALL) for at, pod in pods.items()]
     decisions = await run.schedule(probes, settle=False)
     run.forget(probes)
     for pod in running:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -18,12 +18,14 @@ from .controllers import Controllers
 from .decisions import (
     GATED,
     NO_SCHEDULER,
+    NOT_SIMULATED,
     NOT_TRIED,
     SCORE_FLAGS,
     UNSCHEDULABLE,
     PodDecision,
     ScoreLog,
     scheduled_condition,
+    unknown_scheduler,
 )
 from .extenders import InProcessExtenders, SimulatedExtender
 from .kinds import PODS, Object, new_object, pod_name
@@ -43,8 +45,23 @@ _POLL_OF_A_POD: Final = 0.0001
 _LAST_CONNECTIONS: Final = 0.02
 """Seconds in which the API server accepts connections that were made just before the end."""
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
-_SENTINEL: Final = "simulation-sentinel"
+IMPOSSIBLE: Final = "simulation_"
+"""The prefix of names that no object of a cluster can have: the API server refuses underscores."""
+_SENTINEL: Final = f"{IMPOSSIBLE}sentinel"
 _LOWEST_PRIORITY: Final = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherScheduler:
+    """A scheduler of the cluster besides the one of the options."""
+
+    title: str  # for messages
+    names: tuple[str, ...]  # the schedulerNames that it serves
+    config: Mapping[str, Any] = field(default_factory=dict)  # its KubeSchedulerConfiguration
+    flags: Sequence[str] = ()
+    extenders: tuple[SimulatedExtender, ...] = ()
+    left_out: tuple[str, ...] = ()  # its extenders that do not take part, for messages
+    problem: str = ""  # why it cannot be simulated; empty: it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,7 @@ class RunOptions:
     # our own extenders, which take part in process; they see probes only if their schedulerName is
     # in `extended`
     extenders: tuple[SimulatedExtender, ...] = ()
+    left_out: tuple[str, ...] = ()  # extenders that do not take part, for messages
     # seconds since 1970 at which the world was read; None: it is current. Measured loads of nodes
     # are valid for some minutes.
     now: float | None = None
@@ -67,6 +85,53 @@ class RunOptions:
     extended: frozenset[str] = frozenset()
     # the schedulerName of the probed pods, for extenders that select pods by it
     probed: str = ""
+    # the other schedulers of the cluster; `config` comes first if two have the same schedulerName
+    others: tuple[OtherScheduler, ...] = ()
+    unread: str = ""  # why there may be schedulers that are not in `others`
+
+
+@dataclass(frozen=True, slots=True)
+class ServingScheduler:
+    """The scheduler that serves a schedulerName."""
+
+    options: RunOptions | None  # it alone; None: it cannot be simulated, or does not exist
+    problem: str = ""  # why it cannot be simulated, or that it does not exist
+    exists: bool = True  # whether there is one, or may be one
+    title: str = ""  # of one of the others
+
+
+def serving(options: RunOptions, scheduler_name: str) -> ServingScheduler:
+    """Decide which scheduler serves the pods of a schedulerName; every question asks here."""
+    if scheduler_name in _names(options.config):
+        return ServingScheduler(replace(options, others=()))
+    for other in options.others:
+        if scheduler_name in other.names:
+            if other.problem:
+                problem = f"{other.title} is not simulated: {other.problem}"
+                return ServingScheduler(None, problem, title=other.title)
+            alone = replace(
+                options,
+                config=other.config,
+                flags=other.flags,
+                extenders=other.extenders,
+                left_out=other.left_out,
+                others=(),
+            )
+            return ServingScheduler(alone, title=other.title)
+    problem = unknown_scheduler(scheduler_name)
+    if options.unread:
+        return ServingScheduler(None, f"{problem}, as far as is known: {options.unread}")
+    return ServingScheduler(None, problem, exists=False)
+
+
+def simulated_names(options: RunOptions) -> list[str]:
+    """Return the schedulerNames whose schedulers can be simulated."""
+    others = (name for other in options.others if not other.problem for name in other.names)
+    return list(dict.fromkeys((*_names(options.config), *others)))
+
+
+def _names(config: Mapping[str, Any]) -> list[str]:
+    return [profile["schedulerName"] for profile in profiles_of(config)]
 
 
 def gates_of(options: RunOptions) -> Gates:
@@ -79,10 +144,19 @@ def gates_of(options: RunOptions) -> Gates:
     return Gates(binary_version(options.binary), parse_gates(values))
 
 
-class Run:
-    """A kube-scheduler over a world, as an asynchronous context manager.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scheduler:
+    """A kube-scheduler that was started."""
 
-    Pods of the world without a node are left out; `schedule` takes those that matter.
+    process: KubeSchedulerProcess
+    names: frozenset[str]  # the schedulerNames of its profiles
+
+
+class Run:
+    """The kube-schedulers over a world, as an asynchronous context manager.
+
+    That of the options starts at once, another one with the first pod that it serves. Pods of the
+    world without a node are left out; `schedule` takes those that matter.
     """
 
     def __init__(self, world: World, options: RunOptions) -> None:
@@ -96,16 +170,17 @@ class Run:
             behind = time.time() - options.now
             self._clock = lambda: time.time() - behind
         self._api = WorldServer(self._store, self, self._clock)
-        self.extenders = InProcessExtenders(options.extenders, self._store, self._clock)
-        self._process = KubeSchedulerProcess(options.binary, self._scores.take)
+        # A SchedulerExtender is that of one scheduler.
+        extenders = (*options.extenders, *(e for other in options.others for e in other.extenders))
+        self._extenders = {extender.name: extender for extender in extenders}
+        chosen = tuple(self._extenders.values())
+        self.extenders = InProcessExtenders(chosen, self._store, self._clock)
+        self._schedulers: list[_Scheduler] = []  # those that were started
+        self._queues: dict[str, _Scheduler] = {}  # namespace/name of fed pods -> who decides
         self._changed = time.monotonic()
         self._deadline = self._changed + options.seconds
         # (namespace/name, node) of all pods that were preempted
         self.preempted: list[tuple[str, str]] = []
-        self._served = {
-            profile["schedulerName"]
-            for profile in (*profiles_of(options.config), *options.profiles)
-        }
         self._sentinels = 0
 
     async def __aenter__(self) -> Run:
@@ -116,23 +191,34 @@ class Run:
         """
         await self._api.start()
         try:
-            options = self._options
-            extenders = []
-            for extender in options.extenders:
-                handlers = self.extenders.handlers(extender.name)
-                verbs = [(verb, self._unless_probed(handler)) for verb, handler in handlers]
-                url = self._api.add_extender(extender.name, verbs)
-                extenders.append(extender.entry_at(url))
-            if options.probes:  # last, so that it sees what all others accept
-                url = self._api.add_extender(SPY, [("filter", self._spy)])
-                extenders.append(spying_extender(url, last=bool(extenders)))
-            config = simulated(options.config, options.profiles, extenders)
-            flags = [*options.flags, *(SCORE_FLAGS if options.scores else ())]
-            await self._process.start(config, self._api.url, flags)
+            await self._start(replace(self._options, others=()))
         except BaseException:
             await self._stop()
             raise
         return self
+
+    async def _start(self, options: RunOptions) -> None:
+        """Start a kube-scheduler.
+
+        Raises:
+            SimulationError: it does not start.
+        """
+        extenders = []
+        for extender in options.extenders:
+            handlers = self.extenders.handlers(extender.name)
+            verbs = [(verb, self._unless_probed(handler)) for verb, handler in handlers]
+            url = self._api.add_extender(extender.name, verbs)
+            extenders.append(extender.entry_at(url))
+        if options.probes:  # last, so that it sees what all others accept
+            url = self._api.add_extender(SPY, [("filter", self._spy)])
+            extenders.append(spying_extender(url, last=bool(extenders)))
+        config = simulated(options.config, options.profiles, extenders)
+        flags = [*options.flags, *(SCORE_FLAGS if options.scores else ())]
+        process = KubeSchedulerProcess(options.binary, self._scores.take)
+        probing = (str(profile["schedulerName"]) for profile in options.profiles)
+        names = frozenset((*_names(options.config), *probing))
+        self._schedulers.append(_Scheduler(process, names))
+        await process.start(config, self._api.url, flags)
 
     async def __aexit__(self, *_error: object) -> None:
         """End kube-scheduler, whatever happened."""
@@ -144,7 +230,8 @@ class Run:
 
     async def _stop_both(self) -> None:
         try:
-            await self._process.stop()
+            for scheduler in self._schedulers:
+                await scheduler.process.stop()
             await asyncio.sleep(_LAST_CONNECTIONS)
         finally:
             await self._api.stop()
@@ -170,6 +257,7 @@ class Run:
         fed = []
         for pod in pods:
             prepared = orjson.loads(orjson.dumps(pod))
+            scheduler = await self._scheduler_of(pod["spec"].get("schedulerName") or "")
             status = prepared.setdefault("status", {})
             status.pop("conditions", None)  # kube-scheduler only writes a condition that changes
             status.pop("nominatedNodeName", None)
@@ -181,8 +269,11 @@ class Run:
             if prepared["spec"].get("schedulingGates"):
                 # The API server sets this condition when the pod is created.
                 self.decisions[key].reason, self.decisions[key].message = GATED, _GATED
-            elif prepared["spec"].get("schedulerName") not in self._served:
-                self.decisions[key].reason = NO_SCHEDULER
+            elif isinstance(scheduler, ServingScheduler):
+                self.decisions[key].reason = NOT_SIMULATED if scheduler.exists else NO_SCHEDULER
+                self.decisions[key].message = scheduler.problem
+            else:
+                self._queues[key] = scheduler
         self._changed = time.monotonic()
         await self._decided(fed)
         if settle:
@@ -197,6 +288,35 @@ class Run:
                 if decision.nominated and node == on_node and victim not in decision.preempted:
                     decision.preempted.append(victim)
         return decisions
+
+    async def _scheduler_of(self, name: str) -> _Scheduler | ServingScheduler:
+        """Return the scheduler of a schedulerName, which is started if necessary.
+
+        Raises:
+            SimulationError: it does not start.
+        """
+        for scheduler in self._schedulers:
+            if name in scheduler.names:
+                return scheduler
+        service = serving(self._options, name)
+        if service.options is None:
+            return service
+        await self._start(service.options)
+        return self._schedulers[-1]
+
+    def by_scheduler(self, pods: Iterable[Object]) -> Iterable[list[Object]]:
+        """Return pods by the scheduler that decides about them, in their order.
+
+        Two schedulers do not see each other's latest decisions, so they decide one after the other.
+        """
+        titles: dict[str, str] = {}
+        chosen: dict[str, list[Object]] = {}
+        for pod in pods:
+            name = pod["spec"].get("schedulerName") or ""
+            if name not in titles:
+                titles[name] = serving(self._options, name).title
+            chosen.setdefault(titles[name], []).append(pod)
+        return chosen.values()
 
     async def settle(self) -> None:
         """Wait until no pod that was fed is tried again.
@@ -224,48 +344,54 @@ class Run:
     def forget(self, pods: Iterable[Object]) -> None:
         for pod in pods:
             self.decisions.pop(pod_name(pod), None)
+            self._queues.pop(pod_name(pod), None)
             self._store.delete(PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     async def _decided(self, fed: Sequence[str]) -> None:
         waiting = set(fed)
-        sentinel: PodDecision | None = None
+        sentinels: list[tuple[_Scheduler, PodDecision]] = []
         while True:
             waiting = {key for key in waiting if not self.decisions[key].decided}
             self._check(len(waiting))
             if not waiting:
-                if sentinel is not None:
-                    self.decisions.pop(sentinel.pod, None)  # no Pod waits for it
+                for _, sentinel in sentinels:  # no Pod waits for them
+                    self.decisions.pop(sentinel.pod, None)
                 return
-            if sentinel is None and time.monotonic() - self._changed > _IDLE:
-                sentinel = self._feed_sentinel(next(iter(sorted(self._served))))
-            if sentinel is not None and sentinel.decided:
-                # The sentinel comes last in the queue, so nothing else is in it.
-                for key in waiting:
-                    self.decisions[key].reason = NOT_TRIED
+            if not sentinels and time.monotonic() - self._changed > _IDLE:
+                asked = {id(self._queues[key]): self._queues[key] for key in waiting}
+                sentinels = [(queue, self._feed_sentinel(queue)) for queue in asked.values()]
+            # A sentinel comes last in its queue, so nothing else is in it.
+            empty = [queue for queue, sentinel in sentinels if sentinel.decided]
+            not_tried = [key for key in waiting if self._queues[key] in empty]
+            for key in not_tried:
+                self.decisions[key].reason = NOT_TRIED
+            if not_tried:
                 continue
             # Many pods take longer, and looking at all of them takes time from the API server.
             await asyncio.sleep(max(_POLL, len(waiting) * _POLL_OF_A_POD))
 
     def _check(self, waiting: int) -> None:
         """Raise SimulationError if kube-scheduler has ended or the time is over."""
-        if self._process.ended.is_set():
-            raise SimulationError(f"kube-scheduler ended: {self._process.failure()}")
-        if refused := self._process.undecodable():
-            raise SimulationError(refused)
+        for scheduler in self._schedulers:
+            if scheduler.process.ended.is_set():
+                raise SimulationError(f"kube-scheduler ended: {scheduler.process.failure()}")
+            if refused := scheduler.process.undecodable():
+                raise SimulationError(refused)
         if time.monotonic() > self._deadline:
             pods = "pod" if waiting == 1 else "pods"
+            failures = "; ".join(scheduler.process.failure() for scheduler in self._schedulers)
             raise SimulationError(
                 f"kube-scheduler has not decided about {waiting} {pods} within "
-                f"{self._options.seconds:.0f} s; {self._process.failure()}"
+                f"{self._options.seconds:.0f} s; {failures}"
             )
 
-    def _feed_sentinel(self, scheduler_name: str) -> PodDecision:
+    def _feed_sentinel(self, scheduler: _Scheduler) -> PodDecision:
         """Feed a pod of the lowest priority that fits nowhere; return the decision about it."""
         self._sentinels += 1
         name = f"{_SENTINEL}-{self._sentinels}"
         decision = self.decisions[f"default/{name}"] = PodDecision(f"default/{name}")
         spec = {
-            "schedulerName": scheduler_name,
+            "schedulerName": min(scheduler.names),
             "priority": _LOWEST_PRIORITY,
             "preemptionPolicy": "Never",
             "nodeSelector": {_SENTINEL: "true"},
@@ -277,7 +403,7 @@ class Run:
 
     def _named(self, scores: Mapping[str, int]) -> dict[str, int]:
         """Name scores by plugin and extender, with the weights of extenders."""
-        weights = {simulated.name: simulated.weight for simulated in self._options.extenders}
+        weights = {name: extender.weight for name, extender in self._extenders.items()}
         named = {}
         for name, score in scores.items():
             _, own, extender = name.partition("/extenders/")

@@ -75,6 +75,8 @@ class Prepared:
     removed: list[Drain] = field(default_factory=list)  # one for each node that is gone
     added: list[str] = field(default_factory=list)
     in_order: bool = False  # every pod is decided before one of another priority comes
+    # schedulerName -> number of running pods that `replay` leaves, as it is not one of `served`
+    kept: dict[str, int] = field(default_factory=dict)
 
     def ask(self, title: str, pods: Iterable[Object]) -> None:
         for pod in pods:
@@ -97,7 +99,7 @@ def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepar
     """Apply the changes to a copy of the world.
 
     The pods to place are those that wait, oldest first, and those that the changes displace; with
-    `replay`, also those that run and whose spec.schedulerName is `served`.
+    `replay`, also those that run and whose spec.schedulerName is one of `served`.
 
     Raises:
         ScenarioError: a node does not exist.
@@ -126,7 +128,7 @@ def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepar
             displaced += pods
     if scenario.replay:
         # The displaced ones are among those that run.
-        running = [*_take_running(changed, served), *displaced]
+        running = [*_take_running(prepared, served), *displaced]
         prepared.ask("that run now", [_fresh(pod) for pod in running])
         prepared.pods += waiting
         prepared.pods.sort(key=lambda pod: (pod["metadata"]["creationTimestamp"], pod_name(pod)))
@@ -194,7 +196,7 @@ def _fresh(pod: Object) -> Object:
 def recreated(pod: Object, number: int) -> Object:
     """Return the pod that a controller creates for one that was preempted."""
     copied = _fresh(pod)
-    name = f"{pod['metadata']['name']}-again-{number}"
+    name = f"{pod['metadata']['name']}_again-{number}"  # no other pod can have an underscore
     copied["metadata"].update(name=name, uid=f"simulated-{name}")
     return copied
 
@@ -207,16 +209,20 @@ def _take(world: World, pod: Object) -> None:
     world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
 
 
-def _take_running(world: World, served: Collection[str]) -> Iterator[Object]:
-    """Take the pods that do not belong to their nodes off them."""
-    for entry in list(world.objects[PODS].values()):
+def _take_running(prepared: Prepared, served: Collection[str]) -> Iterator[Object]:
+    """Take the pods that do not belong to their nodes off them; count those that are kept."""
+    for entry in list(prepared.world.objects[PODS].values()):
         if not entry.node:
             continue
         pod = entry.object()
-        ours = pod["spec"]["schedulerName"] in served and not is_daemon(pod)
-        if ours and "deletionTimestamp" not in pod["metadata"]:
-            _take(world, pod)
+        if is_daemon(pod) or "deletionTimestamp" in pod["metadata"]:
+            continue
+        name = pod["spec"]["schedulerName"]
+        if name in served:
+            _take(prepared.world, pod)
             yield pod
+        else:
+            prepared.kept[name] = prepared.kept.get(name, 0) + 1
 
 
 def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:

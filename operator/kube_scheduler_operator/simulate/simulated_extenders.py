@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base.objects import mapping
 from ..config.effective.attachment import name_of
 from ..config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
-from ..config.effective.extenders.entry import agent_of, agent_url, agent_verbs, check_entry
+from ..config.effective.extenders.entry import agent_name, agent_of, agent_verbs, check_entry
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.in_tree_plugins import NEWEST
 from ..config.language.plugins.target_scheduler import Target
@@ -39,6 +39,13 @@ def version_of(text: str) -> Version:
         return NEWEST
 
 
+class Extenders(NamedTuple):
+    simulated: tuple[SimulatedExtender, ...]  # those that take part
+    notes: tuple[str, ...]  # what is not considered, a sentence each
+    # those that do not take part and could decide where a pod fits, for messages
+    left_out: tuple[str, ...]
+
+
 def simulated_extenders(
     entries: Sequence[Mapping[str, Any]],
     objects: Iterable[Mapping[str, Any]],
@@ -46,8 +53,8 @@ def simulated_extenders(
     version: Version,
     *,
     attach: bool = False,
-) -> tuple[list[SimulatedExtender], list[str]]:
-    """Return (the extenders that take part, a note for each one that does not).
+) -> Extenders:
+    """Return the extenders of a simulation.
 
     `entries` are the `extenders` of the configuration. With `attach`, SchedulerExtenders of the
     control plane's scheduler take part even without an entry, because the operator has not made it.
@@ -56,21 +63,29 @@ def simulated_extenders(
     policies = {name_of(obj): obj for obj in load_policies}
     simulated: list[SimulatedExtender] = []
     notes: list[str] = []
+    missing: list[str] = []
+
+    def leave_out(label: str, reason: str, entry: Mapping[str, Any]) -> None:
+        if entry.get("filterVerb") or entry.get("prioritizeVerb"):
+            missing.append(label)
+        notes.append(f"{label} is left out: {reason}")
 
     def take(name: str, entry: Mapping[str, Any]) -> None:
         try:
             simulated.append(_simulated(name, entry, extenders[name], policies))
         except (ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError) as error:
-            notes.append(f"SchedulerExtender {name} is left out: {error}")
+            leave_out(f"SchedulerExtender {name}", str(error), entry)
 
     for entry in entries:
         url = str(entry.get("urlPrefix") or "").rstrip("/")
-        name = url.rpartition("/")[2]
+        name = agent_name(url)
         spec = extenders.get(name)
-        if spec is None or agent_of(spec) is None or not _is_agent(url, name):
-            notes.append(
-                f"the extender {url} is left out: only agents of SchedulerExtenders can be "
-                "simulated, and calling another one would be real"
+        if spec is None or agent_of(spec) is None:
+            leave_out(
+                f"the extender {url}",
+                "only agents of SchedulerExtenders can be simulated, and calling another one would "
+                "be real",
+                entry,
             )
         else:
             take(name, entry)
@@ -80,25 +95,20 @@ def simulated_extenders(
             continue
         check = check_entry(name, spec, Target(Gates(version)))
         if check.problems:
-            notes.append(f"SchedulerExtender {name} is left out: {check.problems[0].sentence}")
+            leave_out(f"SchedulerExtender {name}", check.problems[0].sentence, check.entry)
         else:
             take(name, check.entry)
-    for extender in simulated:
-        left_out = [
-            verb for verb in agent_verbs(mapping(agent_of(extenders[extender.name])))
-            if verb not in extender.verbs
-        ]  # fmt: skip
-        if left_out:
-            notes.append(
-                f"SchedulerExtender {extender.name} is not called for {' and '.join(left_out)}, "
-                "which would be real"
-            )
-    return simulated, notes
+    notes += filter(None, (_not_called(one, extenders[one.name]) for one in simulated))
+    return Extenders(tuple(simulated), tuple(notes), tuple(missing))
 
 
-def _is_agent(url: str, name: str) -> bool:
-    port = url.removesuffix(f"/{name}").rpartition(":")[2]
-    return port.isdecimal() and url == agent_url(name, int(port))
+def _not_called(extender: SimulatedExtender, spec: Mapping[str, Any]) -> str:
+    """Return a note about the verbs of an agent that are not called; empty: all are."""
+    verbs = agent_verbs(mapping(agent_of(spec)))
+    left_out = " and ".join(verb for verb in verbs if verb not in extender.verbs)
+    if not left_out:
+        return ""
+    return f"SchedulerExtender {extender.name} is not called for {left_out}, which would be real"
 
 
 def _simulated(

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..base.quantities import amounts
+from ..config.language.plugins.effective_plugins import effective_plugins
 from ..scheduling.policies.pods import Demand
 from .configuration import profiles_of
 from .constraint import Constraint, containers
 from .constraints import FAMILIES, MOST_TRIED, constraints_of, quantity_text, tried, without
-from .decisions import NO_SCHEDULER, PodDecision
+from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
+from .image_names import IMAGE_LOCALITY, unrecognized_images
 from .kinds import HOSTNAME, NODES, PODS, Object
 from .probes import (
     ALL,
@@ -26,11 +28,12 @@ from .probes import (
     families_of,
     probe,
     probe_profiles,
+    profile_named,
     profile_of,
     reasons,
     whole_reason,
 )
-from .run import Run, RunOptions, gates_of
+from .run import Run, RunOptions, gates_of, serving, simulated_names
 from .utilization import Utilization, utilization_of
 from .world import World
 
@@ -71,7 +74,8 @@ class Fix:
 class Explanation:
     pod: str  # namespace/name
     scheduler: str  # spec.schedulerName
-    profiles: list[str]  # the schedulerNames that the configuration serves
+    profiles: list[str]  # the schedulerNames that are served
+    problem: str = ""  # why its scheduler cannot be simulated, or that it does not exist
     node: str = ""  # of a running pod, its node
     gates: list[str] = field(default_factory=list)  # names of scheduling gates
     nodes: int = 0
@@ -85,12 +89,14 @@ class Explanation:
     decision: PodDecision = field(default_factory=lambda: PodDecision(""))
     # the decision of our own extenders about it now, by name
     extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # extenders that do not take part, and may decide otherwise
+    left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # limits of the answer
 
     @property
     def served(self) -> bool:
-        """Whether a profile serves the pod."""
-        return self.scheduler in self.profiles
+        """Whether a scheduler serves the pod that can be simulated."""
+        return not self.problem
 
 
 async def explain(world: World, pod: Object, options: RunOptions) -> Explanation:
@@ -99,20 +105,23 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
     A running pod is taken off its node first, and tried as if it was new.
     """
     spec = pod["spec"]
-    names = [profile["schedulerName"] for profile in profiles_of(options.config)]
-    metadata = pod["metadata"]
+    metadata, name = pod["metadata"], spec.get("schedulerName") or ""
+    service = serving(options, name)
     explanation = Explanation(
         f"{metadata['namespace']}/{metadata['name']}",
-        spec.get("schedulerName") or "",
-        names,
+        name,
+        simulated_names(options),
+        service.problem,
         node=spec.get("nodeName") or "",
         gates=[str(gate.get("name")) for gate in spec.get("schedulingGates") or ()],
         nodes=len(world.objects[NODES]),
     )
-    if explanation.served:
-        await _Inquiry(world, pod, options, explanation).run()
+    if service.options is not None:
+        explanation.left_out = list(service.options.left_out)
+        await _Inquiry(world, pod, service.options, explanation).run()
     else:
-        explanation.decision = PodDecision(explanation.pod, reason=NO_SCHEDULER)
+        reason = NOT_SIMULATED if service.exists else NO_SCHEDULER
+        explanation.decision = PodDecision(explanation.pod, reason=reason)
     return explanation
 
 
@@ -127,14 +136,17 @@ class _Inquiry:
         self._pod["spec"].pop("nodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
         gates = gates_of(options)
-        profiles = profiles_of(options.config)
-        profile = {own["schedulerName"]: own for own in profiles}[answer.scheduler]
+        profile = profile_named(options, answer.scheduler)
         self._families = families_of(profile, gates)
+        scoring = effective_plugins(profile, gates).points["score"]
+        self._scores_images = IMAGE_LOCALITY in (plugin.name for plugin in scoring)
         if options.extenders:
             self._families[EXTENDERS] = []
         probes = probe_profiles(profile, self._families, gates)
         if answer.node:  # every node gets a score
-            profiles = [{**own, "percentageOfNodesToScore": 100} for own in profiles]
+            profiles = [
+                {**own, "percentageOfNodesToScore": 100} for own in profiles_of(options.config)
+            ]
             options = replace(options, config={**options.config, "profiles": profiles})
         self._options = replace(
             options,
@@ -172,6 +184,9 @@ class _Inquiry:
             if not explanation.candidates:
                 await self._new_nodes()
             explanation.notes += run.notes
+        if explanation.candidates and self._scores_images:
+            nodes = self._world.all(NODES)
+            explanation.notes += unrecognized_images(self._pod["spec"], nodes)
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -180,7 +195,7 @@ class _Inquiry:
         pods = []
         for pod, scheduler in questions:
             self._count += 1
-            pods.append(probe(pod, f"simulation-{self._count:04d}", scheduler))
+            pods.append(probe(pod, self._count, scheduler))
         decisions = await self._run.schedule(pods, settle=False)
         self._run.forget(pods)
         return list(decisions.values())

@@ -14,6 +14,9 @@ from typing import Any, Final
 
 import orjson
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_MESSAGE, FOREIGN_REASON
+from ..base.objects import controller_of, mapping
 from ..kube.resource import Resource
 from ..scheduling.policies.pods import FINISHED
 from .kinds import BY_KIND, KINDS, NAMESPACES, NODES, PODS, Object, new_object, strip
@@ -39,6 +42,17 @@ Key = tuple[str, str]
 """Namespace (empty if cluster-scoped) and name."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndedPod:
+    """A pod that needs no node any more; its texts are of others."""
+
+    phase: str
+    node: str  # empty if it never had one
+    reason: str  # of its status; empty without one
+    message: str
+    owner: str  # its controller as Kind/name; empty without one
+
+
 @dataclass(slots=True)
 class World:
     # kind -> key -> object
@@ -49,6 +63,7 @@ class World:
     notes: list[str] = field(default_factory=list)
     annotations: bool = False
     version: str = ""  # version of the cluster's API server; empty: unknown
+    ended: dict[Key, EndedPod] = field(default_factory=dict)  # for messages
 
     def add(self, obj: Mapping[str, Any]) -> bool:
         """Add what scheduling reads of an object; return False for another kind or a finished pod.
@@ -74,6 +89,7 @@ class World:
         node = ""
         if resource is PODS:
             if kept["status"].get("phase") in FINISHED:
+                self.ended[metadata["namespace"], name] = _ended(obj)
                 return False
             kept["status"].setdefault("phase", "Pending")
             spec = kept["spec"]
@@ -110,7 +126,7 @@ class World:
     def copy(self) -> World:
         """Return a world that can be changed without changing this one."""
         objects = {resource: dict(entries) for resource, entries in self.objects.items()}
-        return World(objects, list(self.notes), self.annotations, self.version)
+        return World(objects, list(self.notes), self.annotations, self.version, dict(self.ended))
 
     def drop_annotations(self) -> None:
         """Keep only the annotations of Nodes that kube-scheduler reads."""
@@ -121,6 +137,17 @@ class World:
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
         self.objects[resource].pop((namespace, name), None)
+
+
+def _ended(pod: Mapping[str, Any]) -> EndedPod:
+    status, owner = mapping(pod.get("status")), controller_of(pod) or {}
+    return EndedPod(
+        str(status.get("phase")),
+        str(mapping(pod.get("spec")).get("nodeName") or ""),
+        foreign(str(status.get("reason") or ""), FOREIGN_REASON),
+        foreign(str(status.get("message") or ""), FOREIGN_MESSAGE),
+        f"{owner.get('kind')}/{owner.get('name')}" if owner else "",
+    )
 
 
 # --- what a result depends on --------------------------------------------------------------------

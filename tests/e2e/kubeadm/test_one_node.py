@@ -20,6 +20,7 @@ from cluster.load import Load
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
 from ..conftest import MANIFEST, REPOSITORY
+from ..documented import commands
 from ..faults import kill_an_operator
 from .conftest import V35, V36, V37, Clusters, KubeadmCluster, image_of, reported
 
@@ -153,9 +154,7 @@ def test_after_an_uninstall_kubeadm_upgrades_as_on_an_untouched_cluster(
 
 def uninstall(cluster: KubeadmCluster) -> None:
     """Remove the operator as docs/operations.md has it."""
-    section = (REPOSITORY / "docs/operations.md").read_text().partition("## Uninstall\n")[2]
-    script = section.split("```\n")[3]
-    assert "kubectl delete -k crds" in script
+    script = commands("uninstall kustomize kubeadm")
     environment = {
         "PATH": f"{cluster.sandbox.state / 'bin'}:/usr/bin:/bin",
         "HOME": str(cluster.sandbox.state),

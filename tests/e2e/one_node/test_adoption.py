@@ -266,8 +266,8 @@ def is_kept(
     for each in names:
         for key, value in CUSTOMISED[each].config.items():
             assert config[key] == ({**config[key], **value} if isinstance(value, dict) else value)
-    if any(not each.startswith("flags.") for each in kept):
-        assert cluster.condition("AdoptedSettings")[0] == "True"
+    assert cluster.condition("AdoptedSettings")[0] == "True"
+    assert "/debug/pprof" in cluster.condition("AdoptedSettings")[1] or "flags.profiling" in kept
     cluster.schedules()
     meanwhile(cluster)
     assert lost(before, mirror(cluster)) == []

@@ -6,11 +6,7 @@ The median of ten simulated runs lies within the range of five real ones, with b
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,13 +20,13 @@ from kube_scheduler_operator.simulate.utilization import utilization_of
 from kube_scheduler_operator.simulate.world import World
 
 from ..conftest import Cluster
+from ..hollow_nodes import hollow_nodes
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600, func_only=True)]
 
 NAMESPACE: Final = "placed"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 PROFILES: Final = ("LowNodeUtilization", "HighNodeUtilization")
 NODES, REAL, SIMULATED = 60, 5, 10
 SIZES: Final = (
@@ -67,37 +63,6 @@ def deployments() -> list[dict[str, Any]]:
             },
         })  # fmt: skip
     return found
-
-
-@contextmanager
-def hollow_nodes(cluster: Cluster) -> Iterator[None]:
-    """Nodes without machines, whose Leases are renewed as kubelets renew theirs."""
-    names = hollow.create(cluster.api, NODES)
-    over = threading.Event()
-
-    def renew(name: str) -> None:
-        spec = {
-            "holderIdentity": name,
-            "leaseDurationSeconds": 40,
-            "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        }
-        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
-        cluster.api.create(NODE_LEASES, {**kind, "metadata": {"name": name}, "spec": spec})
-        cluster.api.request("PATCH", f"{NODE_LEASES}/{name}", {"spec": spec})
-
-    def beat() -> None:
-        while not over.wait(10):
-            hollow.in_parallel(renew, names)
-
-    hollow.in_parallel(renew, names)
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        hollow.remove(cluster.api)
 
 
 def used_nodes(cluster: Cluster) -> int:
@@ -147,7 +112,7 @@ def test_the_simulated_median_lies_within_the_range_of_the_edits_that_are_made(
     for profile in PROFILES:
         command += ["--profile", profile]
     try:
-        with hollow_nodes(cluster):
+        with hollow_nodes(cluster, NODES):
             begun = time.monotonic()
             done = cluster.plugin(*command, "-o", "json")
             assert done.returncode == 0, f"{done.stdout}{done.stderr}"

@@ -109,6 +109,7 @@ def test_an_invalid_kubeconfig_affects_one_scheduler_only(
 ) -> None:
     until(lambda: len(guards(three_nodes)) == 3, 120, "not every node has a guard")
     before = three_nodes.schedulers
+    # `sed -i` and `mv` put another file into its place, which guards notice after a minute.
     keep, broken = f"{KUBECONFIG}.kept", "sed -i 's#server: .*#server: https://127.0.0.1:1#'"
     for node in three_nodes.sandbox.nodes:
         three_nodes.on_node(
@@ -116,7 +117,7 @@ def test_an_invalid_kubeconfig_affects_one_scheduler_only(
         )
     try:
         kind = "NodeInstallerDegraded"
-        until(lambda: three_nodes.condition(kind)[0] == "True", 200, "it is not complained about")
+        until(lambda: three_nodes.condition(kind)[0] == "True", 300, "it is not complained about")
         after = three_nodes.schedulers
         undisturbed = [name for name, pid in before.items() if after[name] == pid]
         assert len(undisturbed) == 2

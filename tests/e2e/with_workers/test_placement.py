@@ -67,7 +67,8 @@ def _place(cluster: Cluster, count: int, cpu: str) -> Counter[str]:
 
 
 @pytest.mark.presubmit
-def test_high_node_utilization_packs(cluster: Cluster, loaded: str) -> None:
+def test_high_node_utilization_prefers_the_fuller_node(cluster: Cluster, loaded: str) -> None:
+    """Pods without an owner; those of a ReplicaSet are spread (test_packing.py of one_node)."""
     cluster.profile("HighNodeUtilization")
     assert _place(cluster, 8, "50m") == {loaded: 8}
 

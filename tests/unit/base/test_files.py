@@ -19,6 +19,7 @@ from kube_scheduler_operator.base.files import (
     File,
     FileTooLargeError,
     UnsafeNameError,
+    ensure_file,
     holds,
     read,
     replace_directory,
@@ -336,10 +337,10 @@ class Recorder(Disk):
         super().write(path, file)  # which syncs the content
         self.open.add(path.parent)
 
-    def sync(self, directory: Path) -> None:
-        super().sync(directory)
-        self.synced.add(directory)
-        self.open.discard(directory)
+    def sync(self, path: Path) -> None:
+        super().sync(path)
+        self.synced.add(path)
+        self.open.discard(path)
 
     def _check(self, source: Path) -> None:
         left = [path for path in self.open if path == source or source in path.parents]
@@ -367,6 +368,28 @@ def test_files_and_directories_are_synced_before_a_rename_counts_and_it_after(
     replace_file(disk, tmp_path / "file", File(b"x"), tmp_path / "scratch")
     assert disk.problems == []
     assert disk.open == set(), "the entries of every changed directory are synced in the end"
+
+
+def test_a_directory_that_has_its_files_already_is_synced(tmp_path: Path) -> None:
+    """Its writer may have been killed between the rename and the sync."""
+    disk, target = Recorder(), tmp_path / "target"
+    nested = {f"a/b/{name}": file for name, file in FILES.items()}
+    replace_directory(Disk(), target, nested, tmp_path / "staging")
+    assert not replace_directory(disk, target, nested, tmp_path / "staging")
+    everything = {target / name for name in nested} | {target / "a", target / "a/b", target}
+    assert disk.synced == everything | {tmp_path}
+
+
+def test_a_file_that_has_its_content_already_is_synced(tmp_path: Path) -> None:
+    disk, path = Recorder(), tmp_path / "file"
+    ensure_file(disk, path, File(b"x"), tmp_path / "scratch")
+    assert disk.synced == {tmp_path}
+    inode, disk.synced = path.stat().st_ino, set()
+    ensure_file(disk, path, File(b"x"), tmp_path / "scratch")
+    assert disk.synced == {path, tmp_path}
+    assert path.stat().st_ino == inode
+    ensure_file(disk, path, File(b"y"), tmp_path / "scratch")
+    assert path.read_bytes() == b"y"
 
 
 def test_the_entry_of_a_replaced_link_is_synced(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,16 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DEPLOYMENTS,
     KUBE_SCHEDULERS,
+    LEASES,
     PODS,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
 )
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.target_config_maps import target_data
+from kube_scheduler_operator.simulate.kinds import REPLICA_SETS
 
 from ...control_plane_inputs import inputs_of
 from ..kube.conftest import FakeApi
@@ -40,6 +45,8 @@ IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
 INSTALLED = names.OUTCOME_INSTALLED
 PORTFORWARD = "/portforward"
+WHOLE_TEST = 3600.0
+"""Seconds; a machine may be busy."""
 
 
 async def relay(request: web.Request, port: int) -> web.StreamResponse:
@@ -192,6 +199,49 @@ class Cluster:
             "status": status,
         }
         self.put(KUBE_SCHEDULERS, obj)
+
+    def lease(self, namespace: str, name: str, holder: str = "a_1", age: float = 0.0) -> None:
+        """A Lease that its holder renewed `age` seconds ago; 0: renewed during the whole test."""
+        renewed = (datetime.now(UTC) - timedelta(seconds=age or -WHOLE_TEST)).isoformat()
+        spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+        self.api.served.add(LEASES)
+        self.put(LEASES, {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+
+    def operator_runs(self, leader: str = "a") -> None:
+        """The operator leads, and so does the scheduler of a node."""
+        space, own = KUBEADM.operator_namespace, KUBEADM.operator
+        metadata = {"name": own.deployment, "namespace": space}
+        self.api.served.add(DEPLOYMENTS)
+        self.put(
+            DEPLOYMENTS,
+            {"metadata": metadata, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}},
+        )
+        self.lease(space, own.lease)
+        self.lease(KUBEADM.operand_lease_namespace, KUBEADM.operand_lease_name, f"{leader}_x")
+
+    def secondary_runs(self, obj: dict[str, Any], **status: Any) -> None:
+        """A SecondaryScheduler, whose Pods are Ready; `status` is that of the Pods instead."""
+        self.api.served |= {DEPLOYMENTS, PODS, REPLICA_SETS, SECONDARY_SCHEDULERS}
+        name, spec = obj["metadata"]["name"], {"namespace": NAMESPACE, "replicas": 1, **obj["spec"]}
+        metadata = {"uid": f"scheduler-{name}", **obj["metadata"]}
+        self.put(SECONDARY_SCHEDULERS, {**obj, "metadata": metadata, "spec": spec})
+        owner = SECONDARY_SCHEDULERS.owner(name, metadata["uid"])
+        own = {"namespace": spec["namespace"], "labels": {names.SECONDARY_LABEL: name}}
+        for kind in (DEPLOYMENTS, REPLICA_SETS):
+            uid = f"{kind.kind}-{name}"
+            made = {"name": name, "uid": uid, "ownerReferences": [owner], **own}
+            self.put(kind, {"metadata": made, "spec": {"replicas": spec["replicas"]}})
+            owner = kind.owner(name, uid)
+        for at in range(spec["replicas"]):
+            made = {
+                "name": f"{name}-{at}",
+                "uid": f"{name}-{at}",
+                "ownerReferences": [owner],
+                **own,
+            }
+            ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+            self.put(PODS, {"metadata": made, "spec": {"nodeName": "a"}, "status": status or ready})
+        self.lease(spec["namespace"], name, f"{name}-0_x")
 
     async def run(self, *arguments: str) -> Done:
         """`kubectl scheduler ARGUMENTS`."""

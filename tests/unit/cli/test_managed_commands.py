@@ -102,6 +102,7 @@ class Managed:
                 "conditions": [],
             },
         }
+        cluster.operator_runs()
         cluster.api.served |= {SECONDARY_SCHEDULERS, SCHEDULER_PROFILES, SCHEDULER_EXTENDERS}
         cluster.put(SECONDARY_SCHEDULERS, self.obj)
         cluster.put(SCHEDULERS, scheduler(**settings[-1]))

@@ -174,6 +174,38 @@ async def test_undo_names_the_profiles_that_it_leaves_to_their_owners(cluster: C
     assert "  - profile team added" in done.out, "and its effect"
 
 
+async def test_undo_of_a_new_profile_fails_and_has_the_command_that_reverts_it(
+    cluster: Cluster,
+) -> None:
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {}})
+    cluster.put(SCHEDULER_PROFILES, profile("team"))
+    cluster.kubescheduler({"a": 2})
+    cluster.revision(1, content())
+    cluster.revision(2, content(profiles=[profile("team")]))
+    done = await cluster.run("rollout", "undo", "--to-revision", "1", "--yes")
+    assert done.code == 1
+    assert "Nothing is written" in done.out
+    assert "kubectl delete schedulerprofile team" in done.out
+    assert [seen for seen in cluster.api.seen if seen.method in ("PUT", "PATCH")] == []
+
+
+async def test_undo_shows_what_an_edited_profile_was(cluster: Cluster) -> None:
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {}})
+    cluster.put(SCHEDULER_PROFILES, profile("team", percentageOfNodesToScore=9))
+    cluster.kubescheduler({"a": 2})
+    before = content(profiles=[profile("team", percentageOfNodesToScore=5)])
+    inputs = record(None, {"spec": {}}, {"team": {"percentageOfNodesToScore": 5}})
+    cluster.revision(1, RevisionContent(before.parts, inputs))
+    cluster.revision(2, content(profiles=[profile("team", percentageOfNodesToScore=9)]))
+    done = await cluster.run("rollout", "undo", "--to-revision", "1", "--yes")
+    assert done.code == 1
+    assert "edit SchedulerProfile team:" in done.out
+    assert "-  percentageOfNodesToScore: 9" in done.out
+    assert "+  percentageOfNodesToScore: 5" in done.out
+
+
 # --- a bootstrap node -----------------------------------------------------------------------------
 
 
@@ -231,6 +263,7 @@ def test_compose_shows_warnings(composed: OnFile) -> None:
 async def test_status_shows_warnings_after_what_is_wrong(
     cluster: Cluster, lines: int, shown: int, left: int
 ) -> None:
+    cluster.operator_runs()
     text = "\n".join(f"field{number}: m" for number in range(lines))
     one = {"type": names.CONFIGURATION_WARNINGS, "status": "True", "reason": "X", "message": text}
     cluster.kubescheduler({"a": 1}, status={"conditions": [one]})
@@ -243,7 +276,7 @@ async def test_status_shows_warnings_after_what_is_wrong(
     cluster.put(SCHEDULER_PROFILES, obj)
     done = await cluster.run("status")
     printed = done.out.splitlines()
-    at = printed.index(f"Warnings   {lines + 1}; the settings are in use:")
+    at = printed.index(f"Warnings   {lines + 1}:")
     assert printed[at + 1] == "  KubeScheduler: field0: m"
     reported = [line for line in printed if ": m" in line or ": n" in line]
     assert len(reported) == shown

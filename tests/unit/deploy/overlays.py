@@ -6,6 +6,7 @@ here holds for what users apply.
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ _USED = {
     "patches",
     "labels",
     "images",
-    "replacements",
 }
 _CLUSTER_SCOPED = {
     "ClusterRole",
@@ -57,8 +57,6 @@ def build(directory: Path) -> list[Object]:
         _label(objects, labels)
     for image in overlay.get("images", ()):
         _set_image(objects, image)
-    for replacement in overlay.get("replacements", ()):
-        _follow_image(objects, replacement)
     return objects
 
 
@@ -74,6 +72,9 @@ def _apply(directory: Path, patch: Object, objects: list[Object]) -> None:
     matching = [obj for obj in objects if _matches(obj, patch["target"])]
     if not matching:
         raise ValueError(f"{directory}: {patch} is for nothing")
+    if isinstance(operations, dict) and operations.get("$patch") == "delete":
+        objects[:] = [obj for obj in objects if obj not in matching]
+        return
     for obj in matching:
         if isinstance(operations, list):
             _patch(obj, operations)
@@ -82,9 +83,10 @@ def _apply(directory: Path, patch: Object, objects: list[Object]) -> None:
 
 
 def _matches(obj: Object, target: Object) -> bool:
+    """Whether kind, name and namespace match, which are regular expressions."""
     return all(
-        (obj if key == "kind" else obj["metadata"]).get(key) == value
-        for key, value in target.items()
+        re.fullmatch(pattern, (obj if key == "kind" else obj["metadata"]).get(key, ""))
+        for key, pattern in target.items()
     )
 
 
@@ -155,20 +157,3 @@ def _set_image(objects: list[Object], image: Object) -> None:
     for container in _containers(objects):
         if container["image"].rpartition(":")[0] == image["name"]:
             container["image"] = f"{image['newName']}:{image['newTag']}"
-
-
-def _follow_image(objects: list[Object], replacement: Object) -> None:
-    """The only replacement in use: an environment variable with the container's image."""
-    (target,) = replacement["targets"]
-    (path,) = target["fieldPaths"]
-    source = replacement["source"]
-    (workload,) = (obj for obj in objects if _matches(obj, target["select"]))
-    (container,) = _containers([workload])
-    prefix = f"spec.template.spec.containers.[name={container['name']}]."
-    if (source["fieldPath"], path) != (
-        f"{prefix}image",
-        f"{prefix}env.[name=^OPERATOR_IMAGE$].value",
-    ):
-        raise ValueError(f"another replacement: {replacement}")
-    (variable,) = (env for env in container["env"] if env["name"] == "OPERATOR_IMAGE")
-    variable["value"] = container["image"]

@@ -26,6 +26,11 @@ FURTHER = build(MONITORING / "secondary-schedulers")
 TESTS = ROOT / "tests" / "monitoring"
 
 RUNBOOKS = "https://kube-scheduler-operator.dev/docs/alerts.md"
+OPENSHIFTS_RUNBOOK = (
+    "https://github.com/openshift/runbooks/blob/master/alerts/cluster-kube-scheduler-operator/"
+    "KubeSchedulerDown.md"
+)
+"""Of the alert that OpenShift's own operator has as well."""
 
 NOT_OURS = frozenset({"up"})
 """Metrics of other sources in rules: Prometheus' own, about its targets."""
@@ -109,12 +114,16 @@ def test_the_runbook_of_a_critical_alert_exists() -> None:
     """OpenShift's conformance tests ask for one; it is a section of docs/alerts.md."""
     page = (ROOT / "docs" / "alerts.md").read_text()
     sections = {name.lower() for name in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
-    urls = {
-        rule["alert"]: rule["annotations"]["runbook_url"]
-        for rule in (*ALL_RULES, *rules(ON_OPENSHIFT))
-        if rule["labels"]["severity"] == "critical"
-    }
+    urls, there = (
+        {
+            rule["alert"]: rule["annotations"]["runbook_url"]
+            for rule in listed
+            if rule["labels"]["severity"] == "critical"
+        }
+        for listed in (ALL_RULES, rules(ON_OPENSHIFT))
+    )
     assert urls == {alert: f"{RUNBOOKS}#{alert.lower()}" for alert in urls}
+    assert there == {**urls, "KubeSchedulerDown": OPENSHIFTS_RUNBOOK}
     assert sections == {alert.lower() for alert in urls}
 
 

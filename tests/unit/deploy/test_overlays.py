@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
+import yaml
 
 from kube_scheduler_operator.__main__ import COMMANDS, _parser
 from kube_scheduler_operator.base import names
@@ -159,7 +161,7 @@ def test_one_image_everywhere(platform: Platform) -> None:
         if obj["kind"] in ("Deployment", "DaemonSet"):
             for container in obj["spec"]["template"]["spec"]["containers"]:
                 images.add(container["image"])
-                images |= {e["value"] for e in container["env"] if e["name"] == "OPERATOR_IMAGE"}
+                assert "localhost/kube" not in str(container["env"]), "an overlay sets images only"
     assert images == {"localhost/kube-scheduler-operator:dev"}
 
 
@@ -319,7 +321,38 @@ def test_network_policies_allow_secondary_schedulers(platform: Platform) -> None
     labels = SchedulerRequest("x", "u", platform.target_namespace).labels
     assert spec["podSelector"]["matchLabels"].items() <= labels.items()
     assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": PORT}]}]
-    assert spec["egress"] == [{}]
+    for address, reached in {
+        "169.254.169.254": False,  # credentials of the machine: AWS, Azure, Google, OpenStack
+        "168.63.129.16": False,  # Azure's host
+        "100.100.100.200": False,  # Alibaba's
+        "fd00:ec2::254": False,
+        "10.96.0.1": True,
+        "192.0.2.1": True,
+        "2001:db8::1": True,
+    }.items():
+        assert reaches(spec["egress"], address) is reached, address
+    (usual,) = (rule["ports"] for rule in spec["egress"] if "to" not in rule)
+    assert {(port["protocol"], port["port"]) for port in usual} == {
+        ("UDP", 53), ("TCP", 53), ("TCP", 443), ("TCP", 6443),
+    }  # fmt: skip
+    assert any({"namespaceSelector": {}} in rule.get("to", ()) for rule in spec["egress"])
+
+
+def reaches(egress: list[Any], address: str) -> bool:
+    """Whether a policy allows any port of an address that is not a Pod's."""
+    target = ip_address(address)
+    blocks = [
+        peer["ipBlock"]
+        for rule in egress
+        if "ports" not in rule
+        for peer in rule.get("to") or [{"ipBlock": {"cidr": "0.0.0.0/0"}}]
+        if "ipBlock" in peer
+    ]
+    return any(
+        target in ip_network(block["cidr"])
+        and not any(target in ip_network(hole) for hole in block.get("except", ()))
+        for block in blocks
+    )
 
 
 @each_platform
@@ -441,15 +474,30 @@ def test_on_openshift_the_operator_has_the_names_by_which_it_is_looked_for() -> 
     pod = deployment["spec"]["template"]
     assert pod["metadata"]["labels"]["app"] == name
     assert "target.workload.openshift.io/management" in pod["metadata"]["annotations"]
-    assert pod["spec"]["serviceAccountName"] == name
     assert [one["name"] for one in pod["spec"]["containers"]] == [
         "kube-scheduler-operator-container"
     ]
-    assert found(OPENSHIFT, "ServiceAccount", name, name)["metadata"]["labels"]["app"] == name
     service = found(OPENSHIFT, "Service", "metrics", name)
     assert service["metadata"]["labels"]["app"] == name
     assert service["spec"]["selector"] == {"app": name}
     assert found(OPENSHIFT, "ConfigMap", f"{name}-config", name)
+
+
+def test_on_openshift_the_account_is_not_the_one_of_openshifts_operator() -> None:
+    """The release payload binds that one to cluster-admin, also where this operator replaces it."""
+    name = OPENSHIFT.operator.deployment
+    account = OPENSHIFT.operator.account
+    assert account != name
+    spec = found(OPENSHIFT, "Deployment", name, name)["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == account
+    assert found(OPENSHIFT, "ServiceAccount", account, name)["metadata"]["labels"]["app"] == name
+    subjects = [
+        subject["name"]
+        for obj in OVERLAYS[OPENSHIFT.name]
+        for subject in obj.get("subjects", ())
+        if subject.get("namespace") == OPENSHIFT.operator_namespace
+    ]
+    assert set(subjects) == {account}
 
 
 def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters() -> None:
@@ -475,12 +523,11 @@ def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters
 def test_on_openshift_what_no_release_payload_has_replaced_counts_as_unset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every placeholder of the manifests; the image that the operator runs in is none."""
+    """Every placeholder of the manifests."""
     (container,) = found(OPENSHIFT, "Deployment", OPENSHIFT.operator.deployment)["spec"][
         "template"
     ]["spec"]["containers"]
     values = {one["name"]: one["value"] for one in container["env"] if "value" in one}
-    assert values.pop("OPERATOR_IMAGE") == container["image"]
     assert set(values.values()) == names.PLACEHOLDERS
     for name, value in values.items():
         monkeypatch.setenv(name, value)
@@ -572,6 +619,32 @@ def test_pods_without_host_access_are_restricted(platform: Platform) -> None:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
+
+
+@each_platform
+def test_what_programs_write_stays_in_memory(platform: Platform) -> None:
+    """Private keys are written to files, because OpenSSL loads only files."""
+    volumes = [
+        volume
+        for obj in OVERLAYS[platform.name]
+        for volume in (obj.get("spec") or {}).get("template", {}).get("spec", {}).get("volumes", ())
+        if "emptyDir" in volume
+    ]
+    assert volumes
+    for volume in volumes:
+        assert volume["emptyDir"]["medium"] == "Memory"
+        assert volume["emptyDir"]["sizeLimit"]
+
+
+def test_a_component_puts_the_operator_into_a_user_namespace() -> None:
+    folder = DEPLOY / "openshift/user-namespace"
+    component = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    (patch,) = component["patches"]
+    assert patch["target"] == {"kind": "Deployment", "name": OPENSHIFT.operator.deployment}
+    (operation,) = yaml.safe_load((folder / patch["path"]).read_text())
+    assert operation == {"op": "add", "path": "/spec/template/spec/hostUsers", "value": False}
+    pod = found(OPENSHIFT, "Deployment", OPENSHIFT.operator.deployment)["spec"]["template"]["spec"]
+    assert not {"hostNetwork", "hostPID", "hostIPC", "hostUsers"} & pod.keys()
 
 
 class TestCertificateSyncer:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import shutil
 import ssl
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +84,41 @@ def test_removed_files_change_nothing(
     served.certificate.unlink()
     assert serving.reload() is False
     assert handshake(serving.context).certificate == der(first_certificate)
+
+
+def no_space(**_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_certificate_that_cannot_be_loaded_now_is_loaded_later(
+    served: CertificateFiles,
+    second_certificate: CertificateFiles,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    copy(second_certificate, served)
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
+        patched.setattr(tempfile, "TemporaryDirectory", no_space)
+        assert not serving.reload()
+        assert not serving.reload()
+    assert len(caplog.records) == 1
+    assert serving.reload()
+    assert handshake(serving.context).certificate == der(second_certificate)
+
+
+def test_settings_that_cannot_be_used_now_are_used_later(
+    served: CertificateFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    settings = TLSSettings("VersionTLS13")
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "TemporaryDirectory", no_space)
+        with pytest.raises(OSError, match="No space"):
+            serving.use(settings)
+    assert serving.use(settings)
+    with pytest.raises(ssl.SSLError):
+        handshake(serving.context, version=ssl.TLSVersion.TLSv1_2)
 
 
 def test_self_signed_certificate_without_files() -> None:

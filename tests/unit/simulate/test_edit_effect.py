@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kube_scheduler_operator.simulate.edit_effect import EditEffect, alike
+import pytest
+
+from kube_scheduler_operator.simulate import edit_effect
+from kube_scheduler_operator.simulate.edit_effect import AlikePods, EditEffect, alike, chosen
 
 from .test_scenario import pod, world
 
@@ -37,3 +40,59 @@ def test_what_is_lost_comes_first_in_the_report() -> None:
         "1 waiting pod could be placed",
         "2 running pods could not be placed on their node again, but on others",
     ]
+
+
+def kinds(namespace: str, *sizes: int) -> list[AlikePods]:
+    """Kinds of pods of a namespace, with these numbers of pods."""
+    return [
+        AlikePods(
+            tuple(f"{namespace}/{kind}-{at}" for at in range(size)),
+            {"metadata": {"namespace": namespace}, "spec": {}},
+        )
+        for kind, size in enumerate(sizes)
+    ]
+
+
+def test_a_namespace_with_many_kinds_crowds_out_no_other_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(edit_effect, "MOST_KINDS", 4)
+    groups = sorted(
+        [*kinds("tenant", *[9] * 20), *kinds("shop", 3, 2), *kinds("bank", 1)],
+        key=lambda group: -len(group.pods),
+    )
+    tried, others = chosen(groups)
+    assert [(group.namespace, len(group.pods)) for group in tried] == [
+        ("tenant", 9),
+        ("shop", 3),
+        ("bank", 1),
+        ("tenant", 9),
+    ]
+    assert {group.namespace for group in others} == {"tenant", "shop"}
+    assert len(tried) + len(others) == len(groups)
+
+
+@pytest.mark.parametrize(
+    ("effect", "sentence"),
+    [
+        (
+            EditEffect(tried=5, unplaced=["a/b"]),
+            "1 running pod without a place today may lose nodes to the edit (a/b)",
+        ),
+        (
+            EditEffect(tried=5, left_out={"shop": 1, "tenant": 30}),
+            "31 pods were not tried, because there are more than 2000 kinds of them "
+            "(by namespace: tenant: 30, shop: 1)",
+        ),
+        (
+            EditEffect(tried=5, changed=["the plugins of profile x at permit"]),
+            "no simulation tries the plugins of profile x at permit",
+        ),
+    ],
+    ids=["unplaced", "left out", "not tried"],
+)
+def test_what_was_not_tried_is_not_known(effect: EditEffect, sentence: str) -> None:
+    assert (effect.is_known, effect.worse) == (False, False)
+    tried = effect.tried - len(effect.unplaced)
+    assert list(effect.sentences()) == [f"each of {tried} pods can be placed as today", sentence]
+    assert EditEffect(tried=5).is_known

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kube_scheduler_operator.config.language.feature_gates import Gates
@@ -15,6 +17,7 @@ from kube_scheduler_operator.simulate.probes import (
 )
 
 GATES = Gates(Version(1, 35))
+DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
 @pytest.mark.parametrize(
@@ -67,8 +70,10 @@ def test_a_probe_uses_the_objects_of_its_pod() -> None:
         },
         "status": {"resourceClaimStatuses": [{"name": "b", "resourceClaimName": "p-b-x7z"}]},
     }
-    made = probe(pod, "probe-1", profile_of("node affinity"))
+    made = probe(pod, 1, profile_of("node affinity"))
     assert made["metadata"]["uid"] != "u"
+    name = made["metadata"]["name"]
+    assert not re.fullmatch(DNS_SUBDOMAIN, name), "a pod of the cluster can have this name"
     assert made["spec"] == {
         "schedulerName": "simulation-only-node-affinity",
         "volumes": [{"name": "scratch", "persistentVolumeClaim": {"claimName": "p-scratch"}}],

@@ -24,10 +24,10 @@ def entry(name: str, port: int = 5402, **fields: Any) -> dict[str, Any]:
 
 
 def test_an_agent_takes_part_by_its_entry() -> None:
-    (found,), notes = simulated_extenders(
+    (found,), notes, left_out = simulated_extenders(
         [entry("safe", ignorable=True, bindVerb="bind")], [extender("safe")], [], VERSION
     )
-    assert notes == []
+    assert (notes, left_out) == ((), ())
     assert found.entry_at("http://x") == {
         "urlPrefix": "http://x",
         "filterVerb": "filter",
@@ -42,14 +42,15 @@ def test_an_agent_takes_part_by_its_entry() -> None:
 
 def test_an_extender_without_an_object_is_foreign_and_named() -> None:
     foreign = [entry("safe"), {"urlPrefix": "http://10.0.0.1/safe", "filterVerb": "f"}]
-    found, notes = simulated_extenders(foreign, [extender("other")], [], VERSION)
-    assert found == []
-    assert [note.split(" is left out")[0] for note in notes] == [
+    found, notes, left_out = simulated_extenders(foreign, [extender("other")], [], VERSION)
+    assert found == ()
+    assert left_out == (
         "the extender http://127.0.0.1:5402/safe",
         "the extender http://10.0.0.1/safe",
-    ]
+    )
+    assert tuple(note.split(" is left out")[0] for note in notes) == left_out
     same_name = simulated_extenders(foreign[1:], [extender("safe")], [], VERSION)
-    assert same_name[0] == []
+    assert same_name.simulated == ()
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,9 @@ def test_an_extender_without_an_object_is_foreign_and_named() -> None:
 def test_an_agent_that_cannot_be_simulated_is_left_out_with_the_reason(
     obj: dict[str, Any], reason: str
 ) -> None:
-    found, notes = simulated_extenders([entry("safe")], [obj], [], VERSION)
-    assert found == []
+    found, notes, left_out = simulated_extenders([entry("safe")], [obj], [], VERSION)
+    assert found == ()
+    assert left_out == ("SchedulerExtender safe",)
     assert len(notes) == 1
     assert notes[0].startswith("SchedulerExtender safe is left out: ")
     assert reason in notes[0]
@@ -75,9 +77,10 @@ def test_objects_in_files_are_attached_unless_they_belong_to_a_secondary_schedul
     secondary = extender("other")
     secondary["spec"]["scheduler"] = "mine"
     objects = [extender("safe", verbs={"bind": True, "preempt": True}), secondary]
-    found, notes = simulated_extenders([], objects, [], VERSION, attach=True)
+    found, notes, left_out = simulated_extenders([], objects, [], VERSION, attach=True)
     assert [each.name for each in found] == ["safe"]
-    assert notes == [
-        "SchedulerExtender safe is not called for bind and preempt, which would be real"
-    ]
-    assert simulated_extenders([], objects, [], VERSION) == ([], [])
+    assert notes == (
+        "SchedulerExtender safe is not called for bind and preempt, which would be real",
+    )
+    assert left_out == (), "neither verb decides where a pod fits"
+    assert simulated_extenders([], objects, [], VERSION) == ((), (), ())

@@ -17,14 +17,23 @@ from ...base.platform import Platform
 from ...kube import resource as kinds
 from ...kube.errors import KubeError, NotFound
 from ...operator.controlplane.adoption.preview import AdoptionPreview, preview
+from ...operator.engine.assignment import find_way
 from ...operator.model import operand_pods
-from ..checks.check import ClusterFacts, KnownCertificate, Observed
+from ..checks.check import (
+    ClusterFacts,
+    KnownCertificate,
+    Observed,
+    SecondaryFacts,
+    UnlimitedAccount,
+)
 from ..checks.installation import is_operator, is_scheduler
 from ..cluster.operands import lease_of, list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
+from ..cluster.scheduler_contents import list_scheduler_pods
 from ..console.errors import CommandError, error_message
 from .input import NodeFiles, from_cluster
 from .installation_objects import (
+    AccessRequest,
     account_rights,
     denied,
     images_of,
@@ -38,6 +47,7 @@ from .installation_objects import (
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
     from ...kube.resource import ObjectRef
+    from ...operator.model.snapshot import AssignmentWay
 
 T = TypeVar("T")
 
@@ -46,6 +56,10 @@ _CONTROL_PLANE_NODES: Final = 9
 """The number of control-plane nodes whose Pods are read."""
 
 _CONNECT_SECONDS: Final = 5.0
+
+_EVERYTHING: Final = AccessRequest("*", "*", "*")
+_ADMINISTRATOR: Final = "cluster-admin"
+"""The ClusterRole of administrators."""
 
 
 async def observed(request: Awaitable[T]) -> Observed[T]:
@@ -102,26 +116,65 @@ async def facts_before(
 async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
     """Add the state of an installed operator."""
     platform = facts.platform
-    space, own = platform.operator_namespace, platform.operator
     overall = kinds.CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR)
+    facts = await facts_of_pods(api, facts)
     read = await _observed(
-        deployment=find_object(api, kinds.DEPLOYMENTS.named(own.deployment, space)),
-        operator_lease=find_object(api, kinds.LEASES.named(own.lease, space)),
-        operand_lease=find_object(api, lease_of(platform)),
         cluster_operator=find_object(api, overall),
-        operator_pods=_items(api.list(kinds.PODS, platform.target_namespace)),
-        operand_pods=list_operand_pods(api, platform),
         missing_account_rights=_account(api, platform),
+        unlimited_accounts=_unlimited(api, platform),
+        certificates=_certificates(api, platform, facts.operand_pods),
     )
     by_kind = await _observed(
         **{
             kind: _by_name(api.list(resource))
             for kind, resource in kinds.CONFIGURED.items()
-            if resource not in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS)
+            if resource not in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS) and kind not in facts.kinds
         }
     )
-    certificates = await observed(_certificates(api, platform, read["operand_pods"]))
-    return replace(facts, **read, kinds=by_kind, certificates=certificates)
+    return replace(facts, **read, kinds={**facts.kinds, **by_kind})
+
+
+async def facts_of_pods(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
+    """Add what runs: the operator, the schedulers, and what assigns Pods to them."""
+    platform = facts.platform
+    space, own = platform.operator_namespace, platform.operator
+    schedulers = await observed(_by_name(api.list(kinds.SECONDARY_SCHEDULERS)))
+    secondaries = await _observed(
+        **{name: _secondary(api, obj) for name, obj in (schedulers.value or {}).items()}
+    )
+    read = await _observed(
+        deployment=find_object(api, kinds.DEPLOYMENTS.named(own.deployment, space)),
+        operator_lease=find_object(api, kinds.LEASES.named(own.lease, space)),
+        operand_lease=find_object(api, lease_of(platform)),
+        operator_pods=_operator_pods(api, platform),
+        operand_pods=list_operand_pods(api, platform),
+        assignment_way=_way(api, (schedulers.value or {}).values()),
+        webhook_service=find_object(api, kinds.SERVICES.named(names.WEBHOOK, space)),
+    )
+    by_kind = {kinds.SECONDARY_SCHEDULERS.kind: schedulers}
+    return replace(facts, **read, kinds=by_kind, secondaries=secondaries)
+
+
+async def _secondary(api: ApiClient, obj: Object) -> SecondaryFacts:
+    name, namespace = str(obj["metadata"]["name"]), str(obj["spec"]["namespace"])
+    return SecondaryFacts(
+        await find_object(api, kinds.DEPLOYMENTS.named(name, namespace)),
+        await list_scheduler_pods(api, obj),
+        await find_object(api, kinds.LEASES.named(name, namespace)),
+    )
+
+
+async def _operator_pods(api: ApiClient, platform: Platform) -> list[Object]:
+    """List the Pods of the namespaces in which the operator and its Pods are."""
+    namespaces = dict.fromkeys((platform.operator_namespace, platform.target_namespace))
+    return [pod for each in namespaces for pod in await _items(api.list(kinds.PODS, each))]
+
+
+async def _way(api: ApiClient, schedulers: Iterable[Object]) -> AssignmentWay | None:
+    """Return what applies spec.assign; None if no scheduler has it, or if it is not known."""
+    if all(mapping(obj.get("spec")).get("assign") is None for obj in schedulers):
+        return None
+    return (await find_way(api))[0]
 
 
 async def _items(request: Awaitable[Any]) -> list[Object]:
@@ -148,15 +201,54 @@ async def _missing(api: ApiClient, objects: Iterable[Object]) -> list[str]:
 async def _account(api: ApiClient, platform: Platform) -> list[str]:
     namespace, account = platform.operator_namespace, platform.operator.account
     needed = account_rights(installation_objects(platform), namespace, account)
-    user = {
-        "user": f"system:serviceaccount:{namespace}:{account}",
-        "groups": [
-            "system:serviceaccounts",
-            f"system:serviceaccounts:{namespace}",
-            "system:authenticated",
-        ],
-    }
-    return await denied(api, needed, user)
+    return await denied(api, needed, _user(namespace, account))
+
+
+def _user(namespace: str, account: str) -> dict[str, Any]:
+    """Return a ServiceAccount as a SubjectAccessReview has it."""
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    user = f"system:serviceaccount:{namespace}:{account}"
+    return {"user": user, "groups": [*groups, "system:authenticated"]}
+
+
+async def _unlimited(api: ApiClient, platform: Platform) -> list[UnlimitedAccount]:
+    """Return the ServiceAccounts of the operator's Pods that may do everything."""
+    accounts = [(platform.operator_namespace, platform.operator.account)]
+    if platform.owns_static_pods:
+        accounts.append((platform.target_namespace, names.INSTALLER_SERVICE_ACCOUNT))
+    unlimited = [
+        (namespace, account)
+        for namespace, account in accounts
+        if not await denied(api, [_EVERYTHING], _user(namespace, account))
+    ]
+    if not unlimited:
+        return []
+    bindings = await observed(_items(api.list(kinds.CLUSTER_ROLE_BINDINGS)))
+    return [
+        UnlimitedAccount(
+            f"{namespace}/{account}",
+            [
+                str(binding["metadata"]["name"])
+                for binding in bindings.value or ()
+                if _grants_everything(binding, _user(namespace, account))
+            ],
+        )
+        for namespace, account in unlimited
+    ]
+
+
+def _grants_everything(binding: Object, user: Mapping[str, Any]) -> bool:
+    """Return whether a ClusterRoleBinding makes a user an administrator."""
+    if mapping(binding.get("roleRef")).get("name") != _ADMINISTRATOR:
+        return False
+    for subject in binding.get("subjects") or ():
+        name = str(subject.get("name"))
+        account = f"system:serviceaccount:{subject.get('namespace')}:{name}"
+        if subject.get("kind") == "ServiceAccount" and account == user["user"]:
+            return True
+        if subject.get("kind") != "ServiceAccount" and name in (user["user"], *user["groups"]):
+            return True
+    return False
 
 
 async def _adoption(api: ApiClient, platform: Platform) -> AdoptionPreview | None:

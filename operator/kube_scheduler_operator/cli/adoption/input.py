@@ -13,6 +13,7 @@ from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...base.source.reader import read
+from ...config.migrate.convert import foreign_content
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden
@@ -78,7 +79,7 @@ def read_node_files(arguments: Sequence[str]) -> NodeFiles:
                 if node in reports:
                     whose = f'node "{node}"' if node else "all nodes: use -f NODE=FILE for each"
                     raise UsageError(f"{file}: a second configuration file of {whose}")
-                reports[node] = report_content(content)
+                reports[node] = report_content(content, foreign_content)
             for pod in pods:
                 known = mapping(pod.get("spec")).get("nodeName")
                 name = node or str(known or ("stdin" if file == "-" else Path(file).stem))

@@ -260,6 +260,8 @@ def _unseen(previewed: AdoptionPreview) -> Iterator[str]:
 
 
 def _conclusion(previewed: AdoptionPreview) -> str:
+    if previewed.adoptable and previewed.profiling_ends:
+        return "All of it is adopted; no setting is lost, except that profiling is off."
     if previewed.adoptable:
         return "All of it is adopted; no setting is lost."
     if previewed.findings:

@@ -13,8 +13,9 @@ from ...base.platform import Platform
 from ...base.recognition import Recognition
 
 if TYPE_CHECKING:
-    # A type only; its module loads the composition, and `check --help` would wait for it.
+    # Types only; their modules load the composition, and `check --help` would wait for it.
     from ...operator.controlplane.adoption.preview import AdoptionPreview
+    from ...operator.model.snapshot import AssignmentWay
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -53,6 +54,23 @@ class DryRun:
     what: str  # the object, for messages
     error: str = ""  # the refusal of the API server; empty if it accepts the object
     unanswered: str = ""  # why there is no answer; empty if there is one
+
+
+@dataclass(frozen=True, slots=True)
+class UnlimitedAccount:
+    """A ServiceAccount that may do everything."""
+
+    account: str  # namespace/name
+    bindings: Sequence[str]  # the ClusterRoleBindings that grant it; empty: not known
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryFacts:
+    """What exists of a SecondaryScheduler."""
+
+    deployment: Object | None  # None if it does not exist
+    pods: Sequence[Object]
+    lease: Object | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +114,18 @@ class ClusterFacts:
     cluster_operator: Observed[Object | None] = UNREAD
     # objects of our kinds by kind and name
     kinds: Mapping[str, Observed[Mapping[str, Object]]] = field(default_factory=dict)
+    secondaries: Mapping[str, Observed[SecondaryFacts]] = field(default_factory=dict)  # by name
+    # what applies spec.assign of SecondarySchedulers to new Pods; None if that is not known
+    assignment_way: Observed[AssignmentWay | None] = UNREAD
+    webhook_service: Observed[Object | None] = UNREAD  # of the assignment webhook
     missing_account_rights: Observed[Sequence[str]] = UNREAD  # of the operator's ServiceAccount
+    # the ServiceAccounts of the operator's Pods that may do everything
+    unlimited_accounts: Observed[Sequence[UnlimitedAccount]] = UNREAD
     certificates: Observed[Sequence[KnownCertificate]] = UNREAD  # of webhooks and schedulers
 
     def control_plane_nodes(self) -> tuple[Object, ...]:
         """The control-plane nodes; NotObservedError if nodes cannot be read."""
-        selectors = self.platform.node_selectors
-        return tuple(
-            node
-            for node in self.nodes.get()
-            if any(key in (node["metadata"].get("labels") or {}) for key in selectors)
-        )
+        return tuple(filter(self.platform.is_control_plane, self.nodes.get()))
 
 
 # --- what a check yields ------------------------------------------------------------------------

@@ -63,9 +63,8 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "alerts.md#kubeschedulernoactivescheduler",
     ),
     names.STATIC_PODS_DEGRADED: Advice(
-        "see kubectl scheduler status --verbose; for edits on a node, set managementState to "
-        "Unmanaged first",
-        "operations.md#files-on-a-node",
+        "see kubectl scheduler status --verbose; pause the operator before you edit a node's files",
+        "operations.md#pause-the-operator",
     ),
     names.INSTALLER_POD_PENDING_DEGRADED: _PULL,
     names.INSTALLER_POD_WAITING_DEGRADED: _PULL,
@@ -108,8 +107,8 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     ),
     names.LOAD_POLICIES_DEGRADED: Advice("see kubectl describe loadpolicies", "load-aware.md"),
     names.WRITES_DEGRADED: Advice(
-        "kubectl apply --server-side --force-conflicts -k crds, or stop the client that the "
-        "message names",
+        "kubectl apply --server-side --force-conflicts -k crds (on OpenShift "
+        "-k deploy/openshift/crds), or stop the client that the message names",
         MEANING,
     ),
     names.SCHEDULERS_AVAILABLE: Advice("see kubectl describe secondaryschedulers", "managed.md"),
@@ -133,8 +132,8 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "decide with --platform of the operator; the message has both ways", "managed.md#detection"
     ),
     names.HAND_EDITS: Advice(
-        "move the edit into KubeScheduler, or set managementState to Unmanaged before you edit",
-        "operations.md#files-on-a-node",
+        "move the edit into KubeScheduler, or pause the operator before you edit",
+        "operations.md#pause-the-operator",
     ),
     names.INEFFECTIVE_SETTINGS: Advice(
         "use the equivalent that the message names, or remove the field", MEANING

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.images import repository
 from ...base.objects import Object, label, mapping
+from ...base.platform import PLATFORMS, Platform
 from ...config.language.schema import DEFAULT_SCHEDULER
 from .check import CheckProblem, CheckState, ClusterFacts, DryRun
 from .surroundings import listed
@@ -18,6 +19,7 @@ HELM_RELEASE: Final = "meta.helm.sh/release-name"
 SCHEDULER_PORT: Final = 10259
 """The port of kube-scheduler, which its static Pod opens on the node."""
 
+_OPERATOR_NAMESPACES: Final = {platform.operator_namespace for platform in PLATFORMS.values()}
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)'")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)"')
 _MISSING_FIELDS: Final = 3
@@ -47,6 +49,7 @@ def your_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 def crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether CustomResourceDefinitions of these names are absent, or ours and current."""
     installed = facts.crds.get()
+    replace = f"kubectl apply --server-side --force-conflicts -k {facts.platform.definitions}"
     present = 0
     for own in facts.own_crds:
         name = own["metadata"]["name"]
@@ -61,20 +64,19 @@ def crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             versions = ", ".join(missing)
             yield CheckProblem(
                 f"CustomResourceDefinition {name}{owner} does not serve {versions}",
-                "if no other program uses its objects, replace it: "
-                "kubectl apply --server-side --force-conflicts -k crds",
+                f"if no other program uses its objects, replace it: {replace}",
             )
         elif fields := missing_fields(own, other):
             yield CheckProblem(
                 f"CustomResourceDefinition {name}{owner} lacks {_listed_fields(fields)}, which "
                 "this version has: the API server drops them",
-                "kubectl apply --server-side --force-conflicts -k crds",
+                replace,
                 CheckState.FAILED if facts.kubescheduler.value else CheckState.WARNING,
             )
         elif owner:
             yield CheckProblem(
                 f"CustomResourceDefinition {name} exists{owner}",
-                "apply crds/ with --force-conflicts if that program may lose it (Helm: "
+                f"{replace}, if that program may lose it (Helm: "
                 "helm install --take-ownership); otherwise uninstall the other program first",
                 CheckState.WARNING,
             )
@@ -87,9 +89,11 @@ def installed_crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     own_names = [own["metadata"]["name"] for own in facts.own_crds]
     missing = [name for name in own_names if name not in installed]
     if missing:
+        ours = all(name.endswith(names.PREFIX) for name in missing)
+        folder = facts.platform.definitions if ours else "crds"
         yield CheckProblem(
             f"CustomResourceDefinition {listed(missing)} does not exist",
-            "kubectl apply --server-side -k crds",
+            f"kubectl apply --server-side -k {folder}",
         )
     for problem in crds(facts):
         if isinstance(problem, CheckProblem):
@@ -241,6 +245,14 @@ def other_programs(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
                     "upgrade it with helm upgrade; kubectl apply would take its fields over",
                     CheckState.WARNING,
                 )
+        elif is_operator(deployment) and key[0] not in _OPERATOR_NAMESPACES:
+            yield CheckProblem(
+                f"Deployment {where} runs this operator's image; every user of that namespace can "
+                "create one, and the rights of its account are not checked",
+                "if it is an installation of the operator, uninstall it: two of them would undo "
+                "each other's writes",
+                CheckState.WARNING,
+            )
         elif is_operator(deployment):
             yield CheckProblem(
                 f"another installation of this operator runs as Deployment {where}: two of them "
@@ -325,14 +337,8 @@ def ports(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     if not facts.platform.owns_static_pods:
         yield "the operator's Pods use no port of a node"
         return
-    expected = dict(facts.platform.static_pod_labels)
     for pod in facts.host_pods.get():
-        labels = mapping(pod["metadata"].get("labels"))
-        if all(labels.get(key) == value for key, value in expected.items()):
-            continue
-        if label(pod, names.PART_OF_LABEL) == names.PROGRAM:
-            continue
-        if SCHEDULER_PORT in _host_ports(pod):
+        if SCHEDULER_PORT in _host_ports(pod) and not _is_own(pod, facts.platform):
             metadata = pod["metadata"]
             yield CheckProblem(
                 f"Pod {metadata.get('namespace')}/{metadata['name']} uses port {SCHEDULER_PORT} of "
@@ -341,6 +347,16 @@ def ports(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
                 "and the preflight of a rollout reports it",
             )
     yield f"no Pod of a control-plane node declares port {SCHEDULER_PORT}"
+
+
+def _is_own(pod: Object, platform: Platform) -> bool:
+    """Whether a Pod is a scheduler or the operator's; labels count in their namespaces only."""
+    metadata = pod["metadata"]
+    labels, namespace = mapping(metadata.get("labels")), metadata.get("namespace")
+    scheduler = dict(platform.static_pod_labels).items() <= labels.items()
+    return (scheduler and namespace == platform.operand_namespace) or (
+        namespace == platform.target_namespace and label(pod, names.PART_OF_LABEL) == names.PROGRAM
+    )
 
 
 def _host_ports(pod: Object) -> set[int]:

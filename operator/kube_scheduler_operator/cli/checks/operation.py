@@ -7,17 +7,30 @@ from typing import Any, Final
 
 from ... import __version__
 from ...base import names
+from ...base.foreign_text import foreign
+from ...base.limits import FOREIGN_REASON
+from ...base.management import REMOVED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
 from ...operator.model import operand_pods
+from ...operator.model.pod_status import (
+    PULL,
+    containers,
+    init_containers,
+    is_ready,
+    message_of,
+    reason_of,
+)
+from ...operator.model.snapshot import AssignmentWay
 from ...operator.status.conditions import condition_in
-from ...operator.status.scheduler_lease import lease_allowance
-from .check import CheckProblem, CheckState, ClusterFacts
+from ...operator.status.lease_reading import lease_problem
+from .check import CheckProblem, CheckState, ClusterFacts, SecondaryFacts
 from .condition_hints import advice
-from .surroundings import listed, renewed_at
+from .surroundings import listed
 
 INFORMATIONAL: Final = (
     names.CONFIGURATION_WARNINGS,
+    names.ETCD_RESTORED,
     names.HAND_EDITS,
     names.INEFFECTIVE_SETTINGS,
     names.PLATFORM_CHANGED,
@@ -26,11 +39,8 @@ INFORMATIONAL: Final = (
     names.UNKNOWN_SCHEDULER,
     names.VERSION_SKEW,
 )
-"""Conditions without the suffix Degraded that are warnings if True."""
+"""Conditions without the suffix Degraded that are warnings if True, also in `status`."""
 
-_PULL: Final = frozenset(
-    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
-)
 _INSTALL: Final = "run kubectl scheduler check --pre, then install the operator"
 
 
@@ -89,14 +99,25 @@ def lease_problems(
     facts: ClusterFacts, lease: Object | None, place: str, who: str, hint: str
 ) -> Iterator[CheckProblem]:
     """A problem if no process holds or renews a Lease."""
-    spec = mapping(mapping(lease).get("spec"))
-    holder = str(spec.get("holderIdentity") or "")
-    renewed = renewed_at(lease) if lease is not None else None
-    if not holder:
-        yield CheckProblem(f"no {who} holds the Lease {place}", hint)
-    elif renewed is None or (age := (facts.now - renewed).total_seconds()) > lease_allowance(spec):
-        since = f" for {age:.0f} s" if renewed is not None else ""
-        yield CheckProblem(f"{holder} holds the Lease {place} but has not renewed it{since}", hint)
+    if problem := lease_problem(lease, place, who, facts.now):
+        yield CheckProblem(problem, hint)
+
+
+def silence(facts: ClusterFacts) -> str:
+    """Why the operator observes nothing now; empty if it does, or if that is not known."""
+    lease = facts.operator_lease
+    place = f"{facts.platform.operator_namespace}/{facts.platform.operator.lease}"
+    return "" if lease.error else lease_problem(lease.value, place, "operator", facts.now)
+
+
+def _outdated(facts: ClusterFacts, what: str) -> Iterator[CheckProblem]:
+    """A problem if the operator reported this earlier and observes it no more."""
+    if why := silence(facts):
+        yield CheckProblem(
+            f"{what} is what the operator observed before it stopped: {why}",
+            "see the check operator; its report is renewed as soon as it runs",
+            CheckState.WARNING,
+        )
 
 
 def account_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -110,7 +131,18 @@ def account_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             f"deploy/{facts.platform.name}",
             link="rights.md",
         )
-    yield f"ServiceAccount {account} has all rights of the manifests"
+    for unlimited in facts.unlimited_accounts.get():
+        by = f" by ClusterRoleBinding {listed(unlimited.bindings)}" if unlimited.bindings else ""
+        remove = " ".join(unlimited.bindings) or "NAME"
+        yield CheckProblem(
+            f"ServiceAccount {unlimited.account} may do everything{by}, and the manifests grant "
+            "it no such right: who may create Pods in its namespace is an administrator",
+            "if no other program needs it, remove it: kubectl delete clusterrolebinding "
+            f"{remove}; OpenShift's own operator has the same account, and its payload brings it "
+            "back",
+            link="rights.md",
+        )
+    yield f"ServiceAccount {account} has all rights of the manifests, and not every right"
 
 
 def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -146,6 +178,7 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             "see the check operator: it writes this status with every change",
             CheckState.WARNING,
         )
+    yield from _outdated(facts, "each condition")
     yield f"{len(raw)} conditions of KubeScheduler are as they should be"
 
 
@@ -165,8 +198,9 @@ def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         yield "the provider runs the control plane's scheduler; there are no revisions"
         return
     kubescheduler = mapping(facts.kubescheduler.get())
-    if mapping(kubescheduler.get("spec")).get("managementState") == "Removed":
-        yield "managementState is Removed: nodes return to their previous scheduler"
+    management = management_state(kubescheduler)
+    if management.state == REMOVED:
+        yield f"{management}: nodes return to their previous scheduler"
         return
     status = mapping(kubescheduler.get("status"))
     latest = int(status.get("latestAvailableRevision") or 0)
@@ -250,6 +284,8 @@ def objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         for name, obj in sorted(facts.kinds[kind].get().items()):
             count += 1
             yield from _object_problems(kind, name, obj, page)
+    if count:
+        yield from _outdated(facts, "each object's status")
     yield f"{count} objects are accepted and available"
 
 
@@ -273,24 +309,112 @@ def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[C
             yield CheckProblem(problem.cause, hint, CheckState.FAILED, page)
         elif type_ == names.WARNINGS and value == "True":
             yield condition_problem(condition, CheckState.WARNING, owner)
+    if stale := _not_observed(obj):
+        yield CheckProblem(f"{owner}: {stale}", "see the check operator", CheckState.WARNING, page)
+
+
+def _not_observed(obj: Object) -> str:
+    """That the status is about an earlier generation; empty if it is about this one."""
+    generation = int(obj["metadata"].get("generation") or 0)
+    observed = mapping(obj.get("status")).get("observedGeneration")
+    if observed is None or int(observed) == generation:
+        return ""
+    return f"the operator has observed generation {observed}, and it has generation {generation}"
+
+
+def secondary_schedulers(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Whether the Pods of every SecondaryScheduler run, and one of them schedules."""
+    schedulers = facts.kinds[kinds.SECONDARY_SCHEDULERS.kind].get()
+    for name, obj in sorted(schedulers.items()):
+        yield from _secondary_problems(facts, name, obj, facts.secondaries[name].get())
+    yield f"all {len(schedulers)} have their Pods and renew their Leases"
+
+
+def _secondary_problems(
+    facts: ClusterFacts, name: str, obj: Object, secondary: SecondaryFacts
+) -> Iterator[CheckProblem]:
+    owner, page = f"{kinds.SECONDARY_SCHEDULERS.kind} {name}", "secondary-schedulers.md"
+    spec = mapping(obj.get("spec"))
+    space, desired = str(spec.get("namespace")), int(spec.get("replicas", 1))
+    describe = f"kubectl describe secondaryscheduler {name}, and kubectl -n {space} get pods"
+    ready = sum(map(is_ready, secondary.pods))
+    if secondary.deployment is None:
+        cause = f"{owner} has no Deployment {space}/{name}"
+        yield CheckProblem(cause, f"{describe}; the operator creates it if it runs", link=page)
+    elif not secondary.pods and desired:
+        yield CheckProblem(f"{owner} has no Pod in {space}", describe, link=page)
+    elif not ready and desired:
+        yield CheckProblem(f"no Pod of {owner} is Ready", describe, link=page)
+    elif ready < desired:
+        cause = f"{ready} of {desired} Pods of {owner} are Ready"
+        yield CheckProblem(cause, describe, CheckState.WARNING, page)
+    if desired:
+        yield from lease_problems(
+            facts,
+            secondary.lease,
+            f"{space}/{name}",
+            f"Pod of {owner}",
+            f"Pods with its schedulerNames stay Pending until one does; {describe}",
+        )
+
+
+def assignment(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Whether spec.assign of SecondarySchedulers reaches new Pods."""
+    schedulers = facts.kinds[kinds.SECONDARY_SCHEDULERS.kind].get()
+    assigning = [
+        name for name, obj in sorted(schedulers.items()) if mapping(obj.get("spec")).get("assign")
+        is not None
+    ]  # fmt: skip
+    if not assigning:
+        yield "no SecondaryScheduler has spec.assign"
+        return
+    way, page = facts.assignment_way.get(), "secondary-schedulers.md"
+    missing = {AssignmentWay.NONE_POLICY: "policy", AssignmentWay.NONE_WEBHOOK: "webhook"}
+    if way in missing:
+        apply = f"kubectl apply --server-side -k deploy/assignment/{missing[way]}"
+        yield CheckProblem(
+            f"nothing applies spec.assign of SecondaryScheduler {listed(assigning)} to new Pods: "
+            f"neither MutatingAdmissionPolicy {names.ASSIGNMENT} with its binding nor "
+            f"MutatingWebhookConfiguration {names.ASSIGNMENT} exists",
+            f"{apply} (Helm: assignment.enabled=true)",
+            link=page,
+        )
+    elif way is AssignmentWay.WEBHOOK and facts.webhook_service.get() is None:
+        yield CheckProblem(
+            f"MutatingWebhookConfiguration {names.ASSIGNMENT} has no Service {names.WEBHOOK}: the "
+            "API server admits new Pods unchanged",
+            "kubectl apply --server-side -k deploy/assignment/webhook",
+            link=page,
+        )
+    for name in assigning:
+        condition = condition_in(mapping(schedulers[name].get("status")), names.ASSIGNED)
+        if condition.get("status") != "True":
+            message = condition.get("message") or "the operator has not observed it yet"
+            yield CheckProblem(
+                f"SecondaryScheduler {name}: no Pod is assigned: {message}",
+                f"kubectl describe secondaryscheduler {name}",
+                CheckState.WARNING,
+                page,
+            )
+    yield f"new Pods are assigned to {listed(assigning)}"
 
 
 def images(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
-    """Whether a Pod of the operator waits for its image."""
-    pods = facts.operator_pods.get()
-    for pod in pods:
-        status = mapping(pod.get("status"))
-        for container in (
-            *(status.get("initContainerStatuses") or ()),
-            *(status.get("containerStatuses") or ()),
-        ):
+    """Whether a Pod of the operator or of a scheduler waits for its image."""
+    pods = [*facts.operator_pods.get(), *facts.operand_pods.get().values()]
+    for secondary in facts.secondaries.values():
+        pods += secondary.get().pods
+    unique = {(pod["metadata"].get("namespace"), pod["metadata"]["name"]): pod for pod in pods}
+    for (namespace, name), pod in unique.items():
+        for container in (*init_containers(pod), *containers(pod)):
             waiting = mapping(mapping(container.get("state")).get("waiting"))
-            if waiting.get("reason") in _PULL:
+            if waiting.get("reason") in PULL:
                 node = mapping(pod.get("spec")).get("nodeName") or "(none)"
                 yield CheckProblem(
-                    f"Pod {pod['metadata']['name']} on node {node} cannot have the image "
-                    f"{container.get('image')}: {waiting.get('message') or waiting['reason']}",
-                    "push the image, or correct its name in the manifests; for a registry that "
-                    "needs credentials set --image-pull-secrets",
+                    f"Pod {namespace}/{name} on node {node} cannot have the image "
+                    f"{foreign(str(container.get('image')), FOREIGN_REASON)}: "
+                    f"{message_of(waiting) or reason_of(waiting)}",
+                    "push the image, or correct its name in the manifests or in the object that "
+                    "sets it; for a registry that needs credentials set --image-pull-secrets",
                 )
-    yield f"no Pod of {len(pods)} waits for an image"
+    yield f"no Pod of {len(unique)} waits for an image"

@@ -11,6 +11,7 @@ from ...base.times import timestamp
 from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST
 from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
+from ...operator.status.lease_reading import written_at
 from .check import CheckProblem, CheckState, ClusterFacts, KnownCertificate
 
 OLDEST_TRIED: Final = Version(1, 34)
@@ -154,24 +155,8 @@ def clock_difference(lease: Object) -> float | None:
     The kubelet writes renewTime by its clock, and the API server notes the time of that write in
     managedFields, in whole seconds.
     """
-    renewed, written = timestamp((lease.get("spec") or {}).get("renewTime")), _written(lease)
+    renewed, written = timestamp((lease.get("spec") or {}).get("renewTime")), written_at(lease)
     return None if renewed is None or written is None else (renewed - written).total_seconds()
-
-
-def renewed_at(lease: Object) -> datetime | None:
-    """The last renewal of a Lease, by the API server's clock if it noted the write."""
-    return _written(lease) or timestamp((lease.get("spec") or {}).get("renewTime"))
-
-
-def _written(lease: Object) -> datetime | None:
-    """When renewTime was last written, by the API server's clock."""
-    moments = [
-        moment
-        for entry in lease["metadata"].get("managedFields") or ()
-        if "f:renewTime" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-        and (moment := timestamp(entry.get("time")))
-    ]
-    return max(moments, default=None)
 
 
 def connection_certificates(facts: ClusterFacts) -> Iterator[CheckProblem | str]:

@@ -41,6 +41,8 @@ AFTER: Final = (
     Check("conditions", operation.conditions),
     Check("revisions", operation.revisions),
     Check("schedulers", operation.operands),
+    Check("secondary-schedulers", operation.secondary_schedulers),
+    Check("assignment", operation.assignment),
     Check("objects", operation.objects),
     Check("images", operation.images),
     Check("webhooks", installation.webhooks),
@@ -48,6 +50,14 @@ AFTER: Final = (
     *_MACHINES,
 )
 """`check`, in the order of the table."""
+
+
+RUNNING: Final = tuple(
+    check
+    for check in AFTER
+    if check.name in ("operator", "secondary-schedulers", "assignment", "images")
+)
+"""Those of `check` that `status` shows as well: what no condition of KubeScheduler reports."""
 
 
 def run_checks(checks: Sequence[Check], facts: ClusterFacts) -> tuple[CheckResult, ...]:

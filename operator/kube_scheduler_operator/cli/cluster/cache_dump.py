@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ..console.output import format_table, text_of
@@ -81,6 +81,14 @@ def parse(log: str) -> CacheDump | None:
             dump = CacheDump(nodes, queue, values.get("summary", ""), tuple(mismatches))
             nodes, mismatches = None, []
     return dump
+
+
+def without_pod(dump: CacheDump, uid: str) -> CacheDump:
+    """Return a dump without a pod, such as the one that asked for it and is deleted since."""
+    nodes = tuple(
+        replace(node, pods=tuple(pod for pod in node.pods if pod.uid != uid)) for node in dump.nodes
+    )
+    return replace(dump, nodes=nodes)
 
 
 def _entries(lines: list[str]) -> Iterable[tuple[str, dict[str, str]]]:

@@ -17,7 +17,7 @@ from ...base.objects import mapping
 from ...base.platform import KUBEADM
 from ...config.effective.control_plane.observe import is_users_flag
 from ...config.effective.control_plane.overrides import ARGUMENTS, read_overrides
-from ...config.language.command_line import normalized_name
+from ...config.language.command_line import LOG_LEVEL, normalized_name
 from ...config.language.versions import Version
 from ...kube.resource import CONFIG_MAPS
 
@@ -89,8 +89,8 @@ def _flags(section: Mapping[str, Any], kubescheduler: Mapping[str, Any]) -> Iter
     listed = dict(_extra_arguments(section.get("extraArgs")))
     for name, values in sorted(listed.items()):
         used = effective.get(name)
-        if values == used:
-            continue
+        if values == used or (name == LOG_LEVEL and not used):
+            continue  # spec.logLevel of KubeScheduler decides
         other = (
             f"and the operator uses {_shown(name, used)}: set it in {_FIELD}, or correct extraArgs"
             if used
@@ -114,7 +114,7 @@ def _extra_arguments(value: Any) -> Iterator[tuple[str, list[str]]]:
     values_of: dict[str, list[str]] = {}
     for name, text in entries:
         flag = normalized_name(str(name))
-        if is_users_flag(flag):
+        if is_users_flag(flag) or flag == LOG_LEVEL:
             values_of.setdefault(flag, []).append(str(text))
     yield from values_of.items()
 

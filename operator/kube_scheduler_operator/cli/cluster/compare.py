@@ -19,6 +19,7 @@ from ...config.language.plugins.effective_plugins import EffectivePlugins, effec
 from ...config.language.schema import CONFIGURATION, DEFAULT_SCHEDULER
 from ...config.language.versions import Version
 from ...operator.controlplane.revision.content import RevisionContent
+from ...operator.model.plan import PlacementRules
 
 _FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is not a version
 
@@ -81,6 +82,15 @@ def changes(before: ParsedRevision, after: ParsedRevision) -> tuple[str, ...]:
         if key != forced and before.other.get(key) != after.other.get(key)
     ]
     return tuple(sentences)
+
+
+def agent_changes(before: PlacementRules, after: PlacementRules) -> tuple[str, ...]:
+    """Describe the changes of what agents decide by, which no revision contains."""
+    agents, policies = "SchedulerExtender", "LoadPolicy"
+    return (
+        *_values("", {agents: before.agents}, {agents: after.agents}),
+        *_values("", {policies: before.load_policies}, {policies: after.load_policies}),
+    )
 
 
 def _flags(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:

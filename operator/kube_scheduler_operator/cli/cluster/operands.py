@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from ...base import names
 from ...base.platform import Platform
 from ...kube.api import Api, Object
-from ...kube.resource import LEASES, PODS, ObjectRef
+from ...kube.errors import Forbidden
+from ...kube.resource import LEASES, NODES, PODS, ObjectRef
 from ...operator.model import operand_pods
 from ..console.errors import CommandError
 from .operator_objects import find_object
 
 
 async def list_operand_pods(api: Api, platform: Platform) -> dict[str, Object]:
-    """Return the mirror pods by node; none where the provider runs the scheduler."""
+    """Return the mirror pods by node; none where the provider runs the scheduler.
+
+    A manifest on a node without a role of the control plane is not the cluster's scheduler.
+    """
     if not platform.owns_static_pods:
         return {}
     selector = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
-    pods = await api.list(PODS, platform.operand_namespace, label_selector=selector)
-    return {pod["spec"].get("nodeName", ""): pod for pod in pods.items}
+    listed = await api.list(PODS, platform.operand_namespace, label_selector=selector)
+    pods = dict(operand_pods.schedulers_by_node(listed.items, platform))
+    workers = await asyncio.gather(*(_is_worker(api, platform, node) for node in pods))
+    return {node: pods[node] for node, worker in zip(pods, workers, strict=True) if not worker}
+
+
+async def _is_worker(api: Api, platform: Platform, name: str) -> bool:
+    """Return whether a node has no role of the control plane; False if it cannot be read."""
+    try:
+        node = await find_object(api, NODES.named(name))
+    except Forbidden:
+        return False
+    return node is not None and not platform.is_control_plane(node)
 
 
 def lease_of(platform: Platform) -> ObjectRef:

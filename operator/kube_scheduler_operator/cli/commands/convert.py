@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ...base.objects import mapping
@@ -24,6 +24,7 @@ from ...config.migrate.changes import ConversionError, Severity, problem_text
 from ...config.migrate.convert import convert, is_policy, policy_reference
 from ...config.migrate.crane_scheduler import is_dynamic_policy, read_dynamic
 from ...config.migrate.operator_objects import EXTENDER, ConvertedObjects
+from ...kube.resource import SECONDARY_SCHEDULERS
 from ..console.errors import CommandError
 from ..console.flags import add_file_arguments, add_version_flag, file_names
 from ..console.input_files import (
@@ -124,6 +125,7 @@ def _convert_all(
         failed = _report(converted, prefix, quiet=args.quiet) or failed
         if reader is not None and any(obj["kind"] == KIND for obj in converted.objects):
             print_remark(f"note: {reader.instruction(name, document)}")
+    _print_skipped(documents, named, results)
     if not named and not failed:
         try:
             results = convert_objects.convert_policies(documents, args)
@@ -161,12 +163,44 @@ def _convert_one(
     extenders = {str(obj["metadata"]["name"]) for obj in results if obj["kind"] == EXTENDER}
     dynamic = None if args.custom_image else read_dynamic(document)
     if dynamic is not None:
-        return convert_objects.convert_scheduler(dynamic, documents, target, extenders, args)
-    target = reader.target(target) if reader else target
-    conversion = convert(document, target, policy or _policy_for(document, documents))
-    if reader is not None:
-        conversion = reader.completed(document, conversion, target)
-    return convert_objects.convert_objects(conversion, documents, extenders, args)
+        config: Mapping[str, Any] = {}
+        converted = convert_objects.convert_scheduler(dynamic, documents, target, extenders, args)
+    else:
+        target = reader.target(target) if reader else target
+        conversion = convert(document, target, policy or _policy_for(document, documents))
+        if reader is not None:
+            conversion = reader.completed(document, conversion, target)
+        config = conversion.config
+        converted = convert_objects.convert_objects(conversion, documents, extenders, args)
+    if reader is None or not _has_second(converted.objects):
+        return converted
+    # Kubernetes' own image replaces crane's.
+    own_image = dynamic is None
+    return reader.with_pod(converted, config, documents, target, own_image=own_image)
+
+
+def _has_second(objects: Iterable[Mapping[str, Any]]) -> bool:
+    return any(obj["kind"] == SECONDARY_SCHEDULERS.kind for obj in objects)
+
+
+def _print_skipped(
+    documents: Sequence[Any], named: Sequence[_Named], results: Sequence[Mapping[str, Any]]
+) -> None:
+    """List the objects that are not converted; a SecondaryScheduler has what its workload had."""
+    replaced: set[str] = set()
+    if _has_second(results):
+        replaced = {entry.reader.command.label for entry in named if entry.reader}
+    for number, document in enumerate(documents, start=1):
+        if not _is_other_object(document):
+            continue
+        label = f"{document['kind']} {mapping(document.get('metadata')).get('name', '')}".strip()
+        if label not in replaced:
+            print_remark(f"skipped: document {number}, {label}")
+
+
+def _is_other_object(document: Any) -> bool:
+    has_kind = bool(mapping(document).get("kind") and mapping(document).get("apiVersion"))
+    return has_kind and not _is_converted(document)
 
 
 def _print_error(error: object, prefix: str = "") -> None:
@@ -199,7 +233,7 @@ def _note_unused_flags(
     args: argparse.Namespace,
 ) -> None:
     kinds = {obj["kind"] for obj in results}
-    if args.name and "SecondaryScheduler" not in kinds:
+    if args.name and SECONDARY_SCHEDULERS.kind not in kinds:
         _note("--name", "the result contains no SecondaryScheduler; use --to second")
     for flag, value in (("--prometheus", args.prometheus), ("--load-policy", args.load_policy)):
         if value and "LoadPolicy" not in kinds:
@@ -256,9 +290,8 @@ def _convertible(documents: Sequence[Any], forms: OtherForms | None) -> tuple[li
                 _print_error(error)
         elif is_dynamic_policy(document):
             continue  # converted with the document that refers to it
-        elif kind and document.get("apiVersion") and not _is_scheduler(document):
-            print_remark(f"skipped: document {number}, {kind}")
-        else:  # the conversion reports the errors of what is not a scheduler's
+        elif not _is_other_object(document):
+            # The conversion reports the errors of what is not a scheduler's.
             named.append(_Named(f"document {number}", document))
     return named, failed
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
+from ...base.objects import uid_of
 from ...base.platform import Platform
 from ...base.templates import render_object
 from ...config.language.schema import DEFAULT_SCHEDULER
@@ -21,7 +22,15 @@ from ...kube.api import Object
 from ...kube.errors import NotFound
 from ...kube.resource import NODES, PODS
 from ...operator.model import operand_pods
-from ..cluster.cache_dump import CacheDump, compared_fields, differences, document, parse, render
+from ..cluster.cache_dump import (
+    CacheDump,
+    compared_fields,
+    differences,
+    document,
+    parse,
+    render,
+    without_pod,
+)
 from ..cluster.compare import parse_revision
 from ..cluster.connection import connected
 from ..cluster.operands import find_leader, list_operand_pods, operand_on
@@ -121,8 +130,9 @@ async def _image(api: ApiClient, platform: Platform, node: str) -> str:
 
 
 async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> CacheDump:
+    """Return the dump that a pod makes the scheduler write, without this pod."""
     ref = PODS.ref(pod)
-    await api.create(PODS, pod)
+    uid = uid_of(await api.create(PODS, pod))
     try:
         since = await _signalled(api, pod)
     finally:
@@ -134,7 +144,7 @@ async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> CacheDump:
         log = await api.get_text(PODS.ref(scheduler), "log", **container)
         dump = parse(log)
         if dump is not None:
-            return dump
+            return without_pod(dump, uid)
         if asyncio.get_running_loop().time() > end:
             raise CommandError(
                 f"pod {scheduler['metadata']['name']} received SIGUSR2, but its log since {since} "

@@ -9,7 +9,12 @@ from typing import Any
 from ...base import names
 from ...base.objects import annotation
 from ...base.platform import Platform
-from ...config.effective.control_plane.recorded_inputs import object_edits, read_inputs
+from ...config.effective.control_plane.recorded_inputs import (
+    RecordedInputs,
+    object_edits,
+    own_edits,
+    read_inputs,
+)
 from ...kube.api import Api, Object
 from ...operator.controlplane.revision.history import Revision
 from ..cluster.compare import changes, parse_revision
@@ -73,11 +78,19 @@ def summarize(
                 )
                 if older
                 else None,
-                "edits": list(object_edits(then, now)) if then and now else [],
+                "edits": _edits(then, now) if older else [],
             }
         )
         before = revision
     return report[::-1]
+
+
+def _edits(then: RecordedInputs | None, now: RecordedInputs | None) -> list[str]:
+    """List the edits that led from one to the other, or why the list would be empty."""
+    if then is None or now is None:
+        return ["not recorded"]
+    edits = [*own_edits(then, now), *object_edits(then, now)]
+    return edits or ["no edit of an object; the operator: its version, or one that it follows"]
 
 
 def render(report: Sequence[Mapping[str, Any]]) -> str:
@@ -122,6 +135,7 @@ def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
                 "exists": content.parsed is not None,
                 "comparedWith": older.hash if older else None,
                 "changes": list(changes(readable(older), readable(content))) if older else None,
+                "edits": _edits(older.inputs, content.inputs) if older else [],
             }
         )
         before = content if content.parsed is not None else before
@@ -144,6 +158,7 @@ def render_contents(scheduler: Object, report: Sequence[Mapping[str, Any]]) -> s
         elif content["changes"]:
             lines.append(f"     compared with {content['comparedWith']}:")
             lines += [f"     - {change}" for change in content["changes"]]
+            lines += [f"     by: {edit}" for edit in content["edits"]]
         else:
             lines.append(f"     the scheduler works as with {content['comparedWith']}")
     return text_of(lines)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ...base.findings import ERROR
+from ...base.findings import ERROR, listing
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...config.effective.control_plane.recorded_inputs import read_inputs
 from ...config.effective.objects import Objects
@@ -15,7 +15,7 @@ from ...config.language.feature_gates import Gates
 from ...config.language.merging.merge import merge_semantically
 from ...config.language.merging.presets import (
     DEFAULT_PROFILE,
-    PROFILES,
+    PRESETS,
     default_config,
     profile_fragment,
 )
@@ -68,8 +68,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--profile",
         metavar="NAME",
-        help="LowNodeUtilization, HighNodeUtilization or NoScoring, without a cluster; for a file "
-        "or the cluster, the schedulerName of the profile to show",
+        help=f"{listing(PRESETS)}, without a cluster; for a file or the cluster, the schedulerName "
+        "of the profile to show",
     )
     add_check_flags(parser)
     parser.add_argument(
@@ -89,12 +89,12 @@ def run(args: argparse.Namespace) -> int:
     if args.paths or args.files:
         config, layers, gates = _from_file(args)
         return _show(config, layers, gates, args.profile, args)
-    named = args.profile in PROFILES
+    named = args.profile in PRESETS
     if args.from_cluster and not named:
         return connected(_from_cluster)(args)
     if args.profile and not named:
         raise UsageError(
-            f"profile {args.profile!r} does not exist; use {', '.join(PROFILES)}, or -f FILE"
+            f"profile {args.profile!r} does not exist; use {', '.join(PRESETS)}, or -f FILE"
         )
     platform = PLATFORMS.get(args.platform, KUBEADM)
     fragments = [profile_fragment(args.profile or DEFAULT_PROFILE), default_config(platform)]
@@ -175,7 +175,7 @@ def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
     if inputs is None:
         return [Layer(PROFILE, parse_revision(revision.content).config)]
     profile = str(inputs.scheduler.get("profile") or "")
-    base = profile_fragment(profile) if profile in ("", *PROFILES) else {}
+    base = profile_fragment(profile) if profile in ("", *PRESETS) else {}
     layers = [Layer(BASE, base), Layer(BASE, default_config(platform))]
     observed = inputs.kubescheduler.get("observedConfig")
     if isinstance(observed, Mapping):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from ...base import names
+from ...base.management import MANAGED, management_state
 from ...base.objects import label, mapping
 from ...base.platform import Platform
 from ...base.templates import render_file
@@ -125,11 +126,11 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
 @asynccontextmanager
 async def _profiling(api: ApiClient) -> AsyncIterator[None]:
     kubescheduler = await get_kubescheduler(api)
-    management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
-    if management not in ("Managed", "Force"):
+    management = management_state(kubescheduler)
+    if management.state != MANAGED:
         raise CommandError(
-            f"managementState of the KubeScheduler is {management}: the operator does not roll out "
-            "revisions, so profiling cannot be enabled"
+            f"{management}: the operator does not roll out revisions, so profiling cannot be "
+            "enabled"
         )
     before = override(kubescheduler)
     changed = switched(kubescheduler, value=True)

@@ -5,28 +5,47 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ...base import names
 from ...base.objects import Object
 from ...base.platform import Platform
+from ...config.effective.pipeline import is_ours
 from ...kube import resource as kinds
 from ...kube.api import Api
-from ...operator.controlplane.desired import desired_content
-from ...operator.controlplane.placement_gate import HELD, SIMULATING, recorded_check
+from ...kube.errors import Forbidden, NotFound
+from ...operator.controlplane.desired import desired_content, desired_control_plane
+from ...operator.controlplane.placement_gate import (
+    HELD,
+    NOT_KNOWN,
+    SIMULATING,
+    WORSE,
+    recorded_check,
+)
 from ...operator.controlplane.placement_rules import rules_hash, rules_of
 from ...operator.controlplane.revision.history import Revision, read
-from ...operator.model.snapshot import Snapshot
-from ..cluster.compare import changes, parse_revision
+from ...operator.engine.held_edits import checked_specs
+from ...operator.model.snapshot import Loads, Snapshot
+from ..cluster.compare import ParsedRevision, agent_changes, changes, parse_revision
 from ..cluster.connection import connected
-from ..cluster.operator_objects import find_singleton, get_kubescheduler, read_snapshot
+from ..cluster.operator_objects import (
+    find_singleton,
+    get_kubescheduler,
+    list_by_name,
+    read_snapshot,
+)
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import find_scheduler
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag
 from ..console.output import print_lines, print_now
 from ..rollout.follow_rollout import follow
-from ..rollout.undo import Undo, plan_managed_undo, plan_undo
+from ..rollout.undo import Undo, plan_managed_undo, plan_secondary_undo, plan_undo
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,8 +85,12 @@ def _add_undo(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Writes the settings of an older revision to Scheduler and KubeScheduler, from "
         "which the operator creates a new revision. Where the provider runs the control plane's "
         "scheduler, the settings are those of an older configuration of the SecondaryScheduler "
-        "that has them. Shows the change and asks for confirmation.",
+        "that has them. With --scheduler, writes the spec of an older configuration to that "
+        "SecondaryScheduler. Shows the change and asks for confirmation. The exit code is 1 if "
+        "the edit to revert is in an object that it does not write; the output has what reverts "
+        "it.",
     )
+    add_scheduler_flag(parser)
     parser.add_argument(
         "--to-revision",
         metavar="N",
@@ -94,7 +117,7 @@ def _add_approve(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.set_defaults(run=connected(_approve))
 
 
-async def _watch(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+async def _watch(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     scheduler = await find_scheduler(api, platform, args.scheduler)
     return await follow(api, platform, scheduler, print_now, args.timeout)
 
@@ -103,10 +126,10 @@ async def _watch(api: Api, platform: Platform, args: argparse.Namespace) -> int:
 
 
 async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
-    undo = await _planned(api, platform, args.to_revision)
+    undo = await _planned(api, platform, args.scheduler, args.to_revision)
     _show(undo)
     if not undo.patch:
-        return 0
+        return 1 if undo.profiles else 0
     code = _without_writing(args, "Write these changes?", "No changes were written")
     if code is not None:
         return code
@@ -117,13 +140,24 @@ async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
+async def _planned(api: Api, platform: Platform, name: str | None, chosen: str | None) -> Undo:
+    scheduler = await find_scheduler(api, platform, name)
+    if scheduler is not None and not is_ours(scheduler):
+        control_plane = await _control_plane(api, platform)
+        return await plan_secondary_undo(api, platform, scheduler, chosen, control_plane)
     snapshot = await _snapshot(api, platform)
-    scheduler = await find_scheduler(api, platform)
     if scheduler is not None:
         return await plan_managed_undo(api, snapshot, scheduler, chosen)
     history = read(snapshot.config_maps, platform.parts)
     return plan_undo(snapshot, [revision for revision in history if revision.ready], chosen)
+
+
+async def _control_plane(api: Api, platform: Platform) -> ParsedRevision | None:
+    """Return what the control plane's scheduler runs; None where the provider runs it."""
+    if not platform.owns_static_pods:
+        return None
+    nodes = nodes_by_revision(await get_kubescheduler(api))
+    return parse_revision(find_running_revision(await list_revisions(api, platform), nodes).content)
 
 
 async def _snapshot(api: Api, platform: Platform) -> Snapshot:
@@ -134,13 +168,16 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
 
 
 def _show(undo: Undo) -> None:
-    if not undo.patch:
+    if not undo.patch and undo.profiles:
+        print_lines(f"Nothing is written: what it would write is that of {undo.target} already.")
+    elif not undo.patch:
         print_lines(f"The settings of {undo.target} are already in use.")
     else:
         print_lines(f"Changes that restore the settings of {undo.target}:", "", *undo.patch, "")
     if undo.profiles:
         print_lines(f"Not restored, because these objects have other owners; since {undo.target}:")
         print_lines(*(f"  - {edit}" for edit in undo.profiles), "")
+        print_lines("To revert these:", *(f"  {line}" for line in undo.reverts), "")
     if undo.left:
         print_lines(f"The result will differ from {undo.target} nevertheless:")
         print_lines(*(f"  - {difference}" for difference in undo.left), undo.others, "")
@@ -170,11 +207,9 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
             "edits are not checked where the provider runs the control plane's scheduler"
         )
     snapshot = await _snapshot(api, platform)
-    nodes = nodes_by_revision(snapshot.kubescheduler or {})
-    running = find_running_revision(await list_revisions(api, platform), nodes)
     settings, record = _held(snapshot)
     configuration = str(record.get("configuration") or "")
-    changed = _changes(snapshot, running, configuration)
+    changed = _changes(await _with_loads(api, snapshot), _running(snapshot), configuration)
     print_lines("This edit is held:", "")
     if changed is None:
         print_lines("  (see kubectl scheduler diff; it is not the one that the objects have now)")
@@ -216,16 +251,47 @@ def _held(snapshot: Snapshot) -> tuple[Object, Mapping[str, Any]]:
 def _sentences(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the edit changes for Pods, or why that is not known."""
     effect = str(record.get("effect") or record.get("message") or "")
-    if record.get("result") != "Worse":
+    if record.get("result") not in (WORSE, NOT_KNOWN):
         yield f"what it changes for Pods is not known: {effect}"
-    else:
-        yield from effect.split("; ")
+        return
+    if record.get("result") == NOT_KNOWN:
+        yield "what it changes for Pods is not known:"
+    yield from effect.split("; ")
 
 
-def _changes(snapshot: Snapshot, running: Revision, configuration: str) -> tuple[str, ...] | None:
+async def _with_loads(api: Api, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with LoadPolicies, and with the Secrets that the user may read."""
+    policies, secrets = None, dict[str, Object]()
+    with suppress(Forbidden, NotFound):
+        policies = await list_by_name(api, kinds.LOAD_POLICIES)
+        if policies:
+            namespace, labeled = snapshot.platform.target_namespace, names.TOKEN_FOR_LABEL
+            listed = await api.list(kinds.SECRETS, namespace, label_selector=labeled)
+            secrets = {str(obj["metadata"]["name"]): obj for obj in listed.items}
+    return replace(snapshot, loads=Loads(policies, secrets=secrets))
+
+
+def _running(snapshot: Snapshot) -> Revision | None:
+    """Return the newest revision that a node runs; None if none is in use."""
+    nodes = nodes_by_revision(snapshot.kubescheduler or {})
+    for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts)):
+        if revision.ready and revision.complete and revision.number in nodes:
+            return revision
+    return None
+
+
+def _changes(
+    snapshot: Snapshot, running: Revision | None, configuration: str
+) -> tuple[str, ...] | None:
     """Return the changes that are held; None: the objects have changed since."""
+    if running is None:
+        return ("no revision is in use, so all of the configuration is new",)
     content, _ = desired_content(snapshot)
-    rules = rules_of(content) if content is not None else None
+    composition = desired_control_plane(snapshot).composition
+    specs = checked_specs(snapshot, (*composition.extenders, *composition.leaving))
+    rules = rules_of(content, specs.desired) if content is not None else None
     if content is None or rules is None or rules_hash(rules) != configuration:
         return None
-    return changes(parse_revision(running.content), parse_revision(content))
+    before = rules_of(running.content, specs.in_use)
+    edits = agent_changes(before, rules) if before is not None else ()
+    return (*changes(parse_revision(running.content), parse_revision(content)), *edits)

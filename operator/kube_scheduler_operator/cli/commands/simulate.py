@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ...config.language.merging.presets import PROFILES
+from ...config.language.merging.presets import PRESETS
 from ..console.errors import prints_errors
 from ..console.flags import (
     add_cluster_flags,
@@ -54,9 +54,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         dest="profiles",
         action="append",
         default=[],
-        choices=PROFILES,
+        choices=PRESETS,
         metavar="NAME",
-        help=f"compare with this profile as default-scheduler: {', '.join(PROFILES)}; can be "
+        help=f"compare with this profile as default-scheduler: {', '.join(PRESETS)}; can be "
         "repeated, which compares the chosen ones with each other",
     )
     add_simulation_flags(parser, config=False)

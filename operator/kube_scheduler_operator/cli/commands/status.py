@@ -6,9 +6,11 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...base import names
+from ...base.management import management_state
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...kube import resource as kinds
@@ -18,26 +20,22 @@ from ...kube.resource import Resource
 from ...operator.controlplane.revision.history import Revision
 from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
+from ...operator.status.lease_reading import lease_problem
+from ..checks.check import CheckState, ClusterFacts
+from ..checks.operation import INFORMATIONAL, silence
+from ..checks.table import RUNNING, run_checks
 from ..cluster import cluster_configuration
 from ..cluster.compare import parse_revision
 from ..cluster.connection import connected
-from ..cluster.operands import identity, lease_of, list_operand_pods, render_identity
+from ..cluster.operands import identity, lease_of, render_identity
 from ..cluster.operator_objects import find_object, find_singleton, list_by_name
 from ..cluster.revisions import list_revisions
-from ..console.errors import error_message
+from ..console.errors import CommandError, error_message
 from ..console.flags import add_cluster_flags, add_output_flag
 from ..console.output import format_table, print_document, print_now, print_remark, text_of
 
-_FOR_INFORMATION: Final = (
-    names.CONFIGURATION_WARNINGS,
-    names.KUBEADM_UPGRADE,
-    names.PLATFORM_CHANGED,
-    names.PODS_WITHOUT_SCHEDULER,
-    names.UNKNOWN_LEASE_HOLDER,
-    names.UNKNOWN_SCHEDULER,
-    names.VERSION_SKEW,
-)
-"""Informational conditions of KubeScheduler: they do not make it Degraded."""
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
 
 INTERVAL = 2.0
 """Seconds between two polls of --watch."""
@@ -68,7 +66,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=connected(_show))
 
 
-async def _show(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+async def _show(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     shown: dict[str, Any] = {}
     while True:
         report = await _report(api, platform, verbose=args.verbose)
@@ -83,13 +81,19 @@ async def _show(api: Api, platform: Platform, args: argparse.Namespace) -> int:
         await asyncio.sleep(INTERVAL)
 
 
-async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, Any]:
+async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[str, Any]:
     """Return the status as `-o json` prints it."""
+    # Loaded here, so that completion does not wait for it.
+    from ..adoption.cluster_facts import facts_of_pods
+
+    facts = await facts_of_pods(api, ClusterFacts(api.clock.now(), platform))
+    facts = replace(facts, now=api.clock.now())  # after a response, the API server's time
     scheduler = mapping(await find_singleton(api, kinds.SCHEDULERS))
     kubescheduler = await find_singleton(api, kinds.KUBE_SCHEDULERS)
     reported = await find_object(api, kinds.CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR))
-    pods = await list_operand_pods(api, platform)
-    lease = await find_object(api, lease_of(platform))
+    if facts.operand_pods.error:
+        raise CommandError(facts.operand_pods.error)
+    pods = facts.operand_pods.get()
     profiling_since = _profiling_since(await list_revisions(api, platform))
     profiles = await _listed(api, kinds.SCHEDULER_PROFILES)
     extenders = await _listed(api, kinds.SCHEDULER_EXTENDERS)
@@ -97,26 +101,37 @@ async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, A
     load_policies = await _listed(api, kinds.LOAD_POLICIES, noted=False)
     secondaries = await _listed(api, kinds.SECONDARY_SCHEDULERS)
     kubeadm = await _kubeadm(api, platform)
+    observed = _observed(facts)
     overall = {condition["type"]: condition for condition in _conditions(reported)}
     progressing = overall.get("Progressing", {})
     spec = mapping(mapping(kubescheduler).get("spec"))
     status = mapping(mapping(kubescheduler).get("status"))
-    holder = str(mapping(mapping(lease).get("spec")).get("holderIdentity") or "")
+    idle = lease_problem(facts.operand_lease.value, _lease_place(platform), "scheduler", facts.now)
+    lease = mapping(facts.operand_lease.value)
+    holder = "" if idle else str(mapping(lease.get("spec")).get("holderIdentity") or "")
     return {
         "healthy": overall.get("Available", {}).get("status") == "True"
-        and overall.get("Degraded", {}).get("status") == "False",
+        and overall.get("Degraded", {}).get("status") == "False"
+        and not observed[CheckState.FAILED],
         "profile": mapping(scheduler.get("spec")).get("profile") or "LowNodeUtilization",
         "logLevel": spec.get("logLevel") or "Normal",
-        "managementState": spec.get("managementState") or "Managed",
+        "managementState": management_state(kubescheduler).state,
         "revision": status.get("latestAvailableRevision", 0),
         "leaseHolder": holder,
+        "leaseProblem": facts.operand_lease.error or idle,
         "profilingSince": profiling_since,
+        "silence": silence(facts),
         "conditions": {type_: c["status"] for type_, c in sorted(overall.items())},
         "progress": progressing.get("message", ""),
         "progressing": progressing.get("status") == "True",
-        "problems": list(_problems(kubescheduler)),
+        "problems": [*_problems(kubescheduler), *observed[CheckState.FAILED]],
+        "notObserved": [found["message"] for found in observed[CheckState.NOT_CHECKED]],
         "warnings": [
-            *_warnings(kubescheduler, "KubeScheduler", *_FOR_INFORMATION),
+            *(
+                {"object": found["condition"], "message": found["message"]}
+                for found in observed[CheckState.WARNING]
+            ),
+            *_warnings(kubescheduler, "KubeScheduler", *INFORMATIONAL, names.KUBEADM_UPGRADE),
             *(
                 warning
                 for obj in (*profiles, *extenders, *settings)
@@ -147,6 +162,20 @@ async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, A
         "operatorSettings": [_settings(obj) for obj in settings],
         "schedulerExtenders": [_extender(obj) for obj in extenders],
     }
+
+
+def _lease_place(platform: Platform) -> str:
+    lease = lease_of(platform)
+    return f"{lease.namespace}/{lease.name}"
+
+
+def _observed(facts: ClusterFacts) -> dict[CheckState, list[dict[str, str]]]:
+    """Return what the Pods, Deployments and Leases show now, whatever the conditions say."""
+    found: dict[CheckState, list[dict[str, str]]] = {state: [] for state in CheckState}
+    for result in run_checks(RUNNING, facts):
+        texts = {"condition": result.check, "reason": "Observed", "message": result.cause}
+        found[result.state].append({**texts, "hint": result.hint})
+    return found
 
 
 async def _listed(api: Api, resource: Resource, *, noted: bool = True) -> list[Object]:
@@ -380,6 +409,8 @@ def render(report: Mapping[str, Any]) -> str:
         lines += ["", *_table(_EXTENDERS, report["schedulerExtenders"])]
     if report["warnings"]:
         lines += ["", *_render_warnings(report["warnings"])]
+    if report["notObserved"]:
+        lines += ["", *(f"Not known  {reason}" for reason in report["notObserved"])]
     for node in report["nodes"]:
         if "scheduler" in node:
             lines += ["", *render_identity(node["node"], node["scheduler"])]
@@ -401,6 +432,8 @@ def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
         f"{type_}={report['conditions'].get(type_, 'Unknown')}"
         for type_ in ("Available", "Progressing", "Degraded", "Upgradeable")
     )
+    if report["silence"]:
+        states += "  (observed before the operator stopped)"
     lines = [
         f"Scheduler  {states}",
         f"Profile    {report['profile']}   logLevel {report['logLevel']}   "
@@ -411,7 +444,7 @@ def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
     return [
         *lines,
         f"Revision   {report['revision'] or 'none yet'}",
-        f"Leader     {report['leaseHolder'] or 'none (no scheduler holds the Lease)'}",
+        f"Leader     {report['leaseHolder'] or '- (' + report['leaseProblem'] + ')'}",
     ]
 
 
@@ -449,7 +482,7 @@ def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [f"Warnings   {len(warnings)}; the settings are in use:"]
+    lines = [f"Warnings   {len(warnings)}:"]
     shown = warnings[:_WARNINGS_SHOWN]
     lines += [f"  {warning['object']}: {warning['message']}" for warning in shown]
     if len(warnings) > _WARNINGS_SHOWN:
@@ -514,6 +547,7 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
     for condition, lines in _STEPS.items():
         if condition in degraded:
             steps += lines
+    steps += [problem["hint"] for problem in problems if problem.get("hint")]
     steps = steps or ["resolve the problem; the operator then continues automatically."]
     steps += [
         "Events:",

@@ -1,8 +1,9 @@
 """`kube-scheduler-operator uninstall`: removes the operator; Helm's pre-delete hook runs it.
 
-The order is: restore the previous scheduler on every node, stop the operator, delete its objects.
-Only a running operator restores nodes, and a running operator would create its ClusterOperator
-again. Every step checks before it acts, so an interrupted command can be run again.
+The order is: restore the previous scheduler on every node, delete users' objects of the kinds that
+only the operator serves, stop the operator, delete its objects. Only a running operator restores
+nodes, and nothing is deleted before it has done so. A running operator would create its
+ClusterOperator again. Every step checks before it acts, so an interrupted command can be run again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...base import names
+from ...base.management import REMOVED, annotated_state, management_state, request_patch
 from ...base.objects import label
 from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
 from ...kube import resource as kinds
@@ -39,12 +41,13 @@ TIMEOUT: Final = 600.0
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "uninstall",
-        description="Deletes SecondarySchedulers and LoadPolicies with everything that the "
-        "operator created for them, also annotations of nodes. Sets managementState to Removed and "
-        "waits until every node runs its previous scheduler again. Then stops the operator and "
-        "deletes KubeScheduler, Scheduler, ClusterOperator and the CustomResourceDefinitions that "
-        "were installed with it. The namespace, ServiceAccounts and RBAC rules remain; uninstall "
-        "them as they were installed.",
+        description="Sets managementState to Removed (on OpenShift the annotation "
+        f"{names.MANAGEMENT_ANNOTATION}) and waits until every node runs its previous scheduler "
+        "again. Then deletes SecondarySchedulers and LoadPolicies with everything that the "
+        "operator created for them, also annotations of nodes, stops the operator and deletes "
+        "KubeScheduler, Scheduler, ClusterOperator and the CustomResourceDefinitions that were "
+        "installed with it. The namespace, ServiceAccounts and RBAC rules remain; uninstall them "
+        "as they were installed.",
     )
     parser.add_argument(
         "--timeout",
@@ -108,14 +111,12 @@ class _Uninstall:
             await asyncio.sleep(INTERVAL)
 
     async def _steps(self) -> None:
+        await self._check_deployment()
+        await self._restore()
         await self._delete_all(kinds.LOAD_POLICIES)
-        if not self._platform.owns_static_pods:
-            await self._restore()  # or the operator makes its SecondaryScheduler again
         for obj in await self._delete_all(kinds.SECONDARY_SCHEDULERS):
             self._secondary_namespaces.add(obj["spec"]["namespace"])
         await self._until(self._left_of_secondaries)
-        if self._platform.owns_static_pods:
-            await self._restore()
         await self._until(self._left_of_load_policies)
         await self._stop()
         await self._remove(kinds.SECONDARY_SCHEDULERS)
@@ -130,6 +131,7 @@ class _Uninstall:
         await self._remove(kinds.SCHEDULER_PROFILES)
         await self._remove(kinds.SCHEDULER_EXTENDERS)
         await self._remove(kinds.OPERATOR_SETTINGS)
+        await self._withdraw_annotation()
         print_now("done: removed everything except namespace, ServiceAccounts and RBAC rules")
 
     async def _until(self, poll: Callable[[], Awaitable[str]]) -> None:
@@ -195,23 +197,36 @@ class _Uninstall:
 
     # --- the nodes ----------------------------------------------------------------------------
 
+    async def _check_deployment(self) -> None:
+        """Refuse to remove another operator, which on OpenShift has the same names.
+
+        Raises:
+            CommandError: The Deployment is not part of this operator.
+        """
+        ref = self._deployments[-1]
+        deployment = await find_object(self._api, ref)
+        if deployment is not None and label(deployment, names.PART_OF_LABEL) != names.PROGRAM:
+            raise CommandError(
+                f"{ref} has no label {names.PART_OF_LABEL}={names.PROGRAM}: it belongs to another "
+                "operator, and nothing was changed"
+            )
+
     async def _restore(self) -> None:
-        """Set managementState Removed and wait until the operator has restored every node."""
+        """Request the state Removed and wait until the operator has restored every node."""
         ref = kinds.KUBE_SCHEDULERS.named(names.CLUSTER)
         on_nodes = self._platform.owns_static_pods
         kubescheduler = await find_object(self._api, ref)
+        if kubescheduler is not None and management_state(kubescheduler).state != REMOVED:
+            # Also where no operator has run: one that starts now must not begin.
+            patch = request_patch(self._platform, REMOVED, kubescheduler)
+            print_now(str(management_state(await self._api.patch(ref, patch))))
+        left = await self._owned()
+        if not left and await self._is_unmanaged(kubescheduler):
+            nothing = "node has to be restored" if on_nodes else "scheduler of the operator is left"
+            print_now(f"nothing of an operator exists: no {nothing}")
+            return
         if kubescheduler is None:
-            left = await self._owned()
-            if not left:
-                nothing = (
-                    "node has to be restored" if on_nodes else "scheduler of the operator is left"
-                )
-                print_now(f"{ref} does not exist: no {nothing}")
-                return
             await self._create(ref, left)
-        elif (kubescheduler.get("spec") or {}).get("managementState") != "Removed":
-            await self._api.patch(ref, {"spec": {"managementState": "Removed"}})
-            print_now("set managementState of KubeScheduler cluster to Removed")
         await self._until(partial(self._restoring, ref))
         print_now(
             "every node runs its previous scheduler again"
@@ -219,14 +234,22 @@ class _Uninstall:
             else "the operator has deleted its scheduler"
         )
 
+    async def _is_unmanaged(self, kubescheduler: Object | None) -> bool:
+        """Return whether no operator manages the cluster, or its Pods never started."""
+        if kubescheduler is None:
+            return True
+        managed = (kubescheduler.get("status") or {}).get("nodeStatuses")
+        return not managed and await find_object(self._api, self._leases[-1]) is None
+
     async def _create(self, ref: ObjectRef, left: list[str]) -> None:
-        """Create a KubeScheduler, because the operator reads managementState from it."""
+        """Create a KubeScheduler, because the operator reads the state from it."""
         resource = ref.resource
+        requested = request_patch(self._platform, REMOVED)
         body = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
-            "metadata": {"name": ref.name},
-            "spec": {"managementState": "Removed"},
+            "metadata": {"name": ref.name, **requested.get("metadata", {})},
+            "spec": requested.get("spec", {}),
         }
         try:
             await self._api.create(resource, body)
@@ -236,7 +259,7 @@ class _Uninstall:
                 "may still run the operator's scheduler; apply crds/ and run the command again"
             ) from None
         print_now(
-            f"created {ref} with managementState Removed, because {len(left)} objects of the "
+            f"created {ref} with the management state Removed, because {len(left)} objects of the "
             "operator exist without it"
         )
 
@@ -313,6 +336,13 @@ class _Uninstall:
         return f"another operator is running as {holder}; stop it"
 
     # --- the objects --------------------------------------------------------------------------
+
+    async def _withdraw_annotation(self) -> None:
+        """Take the request for Removed from a KubeScheduler that stays, as the last step."""
+        ref = kinds.KUBE_SCHEDULERS.named(names.CLUSTER)
+        if annotated_state(await find_object(self._api, ref)):
+            withdrawn = {"annotations": {names.MANAGEMENT_ANNOTATION: None}}
+            await self._api.patch(ref, {"metadata": withdrawn})
 
     async def _remove(self, resource: Resource, name: str = "") -> None:
         """Delete an object of a kind that was installed with the operator, then the unused kind.

@@ -13,7 +13,9 @@ from ...base.objects import mapping
 from ...config.language.schema import KIND
 from ...config.language.validation.configuration import Target
 from ...config.language.versions import Version
-from ...config.migrate.convert import NAME_FLAG, Conversion, is_policy, with_flags
+from ...config.migrate.convert import POLICY_FLAGS, Conversion, is_policy, with_flags
+from ...config.migrate.kube_safe_scheduler import agent_containers
+from ...config.migrate.operator_objects import ConvertedObjects
 from ..console.errors import CommandError
 from ..console.input_files import InputFiles, UnreadableDocumentError
 from ..console.output import print_remark
@@ -68,6 +70,22 @@ class Reader:
             conversion, {name: values[-1] for name, values in command.flags.items()}, target
         )
 
+    def with_pod(
+        self,
+        converted: ConvertedObjects,
+        config: Mapping[str, Any],
+        documents: Sequence[Any],
+        target: Target,
+        *,
+        own_image: bool,
+    ) -> ConvertedObjects:
+        """Add to a SecondaryScheduler what the Pod of the old scheduler had."""
+        from .second_pod import with_pod, workload_of
+
+        workload = workload_of(self.command, documents)
+        agents = agent_containers(config, documents)
+        return with_pod(converted, workload, target, agents, own_image=own_image)
+
     def instruction(self, where: str, document: Mapping[str, Any]) -> str:
         """Return what to do with the result."""
         label, command = self.command.label, self.command
@@ -75,20 +93,12 @@ class Reader:
             return f"{label} mounts {where}, and no flag names it"
         steps = [f"{label} reads {where}: replace it there with the result"]
         if is_policy(document):
-            old = ", ".join(f"--{flag}" for flag in _POLICY_FLAGS if command.last(flag))
+            old = ", ".join(f"--{flag}" for flag in POLICY_FLAGS if command.last(flag))
             steps.append(f"mount it, name it with --config, and remove {old}")
         version = command.version
         if version is not None and version < _FIRST:
             steps.append(f"use an image of {_FIRST.short} or newer, not {version.short}")
         return "; ".join(steps)
-
-
-_POLICY_FLAGS: Final = (
-    "policy-config-file", "policy-configmap", "policy-configmap-namespace",
-    "use-legacy-policy-config", "algorithm-provider", NAME_FLAG, "lock-object-name",
-    "lock-object-namespace", "kubeconfig", "hard-pod-affinity-symmetric-weight",
-)  # fmt: skip
-"""Flags that have no place beside --config, or that newer versions do not have."""
 
 
 class OtherForms:

@@ -217,9 +217,10 @@ def run_cert_syncer(args: argparse.Namespace) -> int:
 
 
 def run_config_reader(args: argparse.Namespace) -> int:
+    from ...config.migrate.convert import foreign_content
     from ...node.config_reader.program import ReaderOptions, main
 
-    return main(ReaderOptions(args.file, args.termination_log))
+    return main(ReaderOptions(args.file, args.termination_log), foreign_content)
 
 
 def _run(main: Callable[[Any], int], options: Any, args: argparse.Namespace) -> int:

@@ -29,7 +29,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--operator-image",
         default=os.environ.get("OPERATOR_IMAGE", ""),
-        help="image of the installer pods: this program (default: $OPERATOR_IMAGE)",
+        help="image of the Pods that the operator creates: this program (default: $OPERATOR_IMAGE, "
+        "then that of the operator's Deployment)",
     )
     parser.add_argument(
         "--operand-image",
@@ -216,6 +217,7 @@ def run(args: argparse.Namespace) -> int:
             host=listen[0],
             port=listen[1],
             webhook=webhook,
+            follows_deployment=not args.operator_image,
             tls_cert_file=args.tls_cert_file,
             tls_key_file=args.tls_private_key_file,
         )

@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...base import names
+from ...base.management import MANAGED, UNMANAGED, management_state
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...config.effective.attachment import CONTROL_PLANE, scheduler_of
 from ...config.effective.pipeline import is_ours
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden, Unavailable
-from ...kube.resource import SCHEDULERS
+from ...kube.resource import (
+    LEASES,
+    OPERATOR_SETTINGS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+)
 from ...operator.controlplane.placement_gate import HELD
 from ...operator.controlplane.rollout.node_statuses import NodeStatus, read_node_status
 from ...operator.controlplane.status import is_scheduler_observed
+from ...operator.extenders.status import NOT_CALLED, NOT_READY
 from ...operator.status.conditions import condition_in
-from ..cluster.operator_objects import find_singleton, get_kubescheduler
+from ...operator.status.lease_reading import lease_problem
+from ..cluster.operator_objects import (
+    find_object,
+    find_singleton,
+    get_kubescheduler,
+    list_by_name,
+)
 from ..cluster.scheduler_contents import find_scheduler
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
 
 INTERVAL: Final = 1.0
 """Seconds between polls."""
 
 CONFIRMATIONS: Final = 3
 """Consecutive polls that must show the end of a rollout: the operator takes a moment to create a
-revision for an edit of a SchedulerProfile or another object whose generation is not in the status
-of the KubeScheduler."""
+revision for an object that it has observed, or that was deleted."""
 
 
 class End(Enum):
@@ -44,6 +63,8 @@ class RolloutState:
     problem: str  # an error that the operator retries, or that it simulates an edit
     end: End | None  # the outcome; None while the rollout is in progress
     message: str  # the details of the outcome
+    # objects that will cause another revision, or the operator, and what each one waits for
+    pending: Mapping[str, str] = field(default_factory=dict)
 
 
 # Conditions that prevent a revision or fail it.
@@ -64,11 +85,14 @@ _HARMLESS_REASONS = ("PolicyRemoved", "FeatureGatesNotFound")
 
 
 def read_state(
-    kubescheduler: Mapping[str, Any], scheduler: Mapping[str, Any] | None = None
+    kubescheduler: Mapping[str, Any],
+    scheduler: Mapping[str, Any] | None = None,
+    pending: Mapping[str, str] = MappingProxyType({}),
 ) -> RolloutState:
     """Read the state of the rollout in a KubeScheduler.
 
     It has no end before the operator has observed the `scheduler`; None: its edits do not matter.
+    `pending` has the objects that will cause another revision, and what each one waits for.
     """
     status = kubescheduler.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
@@ -84,12 +108,12 @@ def read_state(
     generation = (kubescheduler.get("metadata") or {}).get("generation", 0)
     observed = status.get("observedGeneration", 0) == generation
     observed = observed and is_scheduler_observed(kubescheduler, scheduler)
-    management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
+    management = management_state(kubescheduler)
     end: End | None = None
     message = ""
-    if management == "Unmanaged":
+    if management.state == UNMANAGED:
         end = End.FAILED
-        message = "managementState of the KubeScheduler is Unmanaged: no revision is rolled out"
+        message = f"{management}: no revision is rolled out"
     elif observed and final:
         end, message = End.FAILED, _text(final[0])
     elif observed and check.get("status") == "True":
@@ -99,7 +123,8 @@ def read_state(
         entry.target for entry in entries.values()
     ):  # fmt: skip
         if progress.get("reason") in ("AllNodesAtLatestRevision", "Removed"):
-            end, message = settled(kubescheduler, str(progress.get("message", "")))
+            if not pending:
+                end, message = settled(kubescheduler, str(progress.get("message", "")))
         elif progress.get("reason") == "RevisionRejected":
             end, message = End.FAILED, str(progress.get("message", ""))
     return RolloutState(
@@ -109,6 +134,7 @@ def read_state(
         problem=_text(failing[0]) if failing and not final else _simulating(check),
         end=end,
         message=message,
+        pending=pending,
     )
 
 
@@ -189,6 +215,7 @@ def report_changes(before: RolloutState | None, after: RolloutState) -> list[str
         ):
             why = "; ".join(entry.failed_errors) or entry.failed_reason
             lines.append(f"{name}: revision {entry.failed_revision} failed: {why}")
+    lines += _pending_changes(before, after)
     gone = sorted(before.nodes.keys() - after.nodes.keys()) if before is not None else ()
     lines += [f"{name}: removed from the cluster" for name in gone]
     if after.problem and (before is None or before.problem != after.problem):
@@ -207,17 +234,20 @@ class SchedulerRollout:
     end: End | None  # the outcome; None while the rollout is in progress
     message: str  # the details of the outcome
     waits: Mapping[str, str] = field(default_factory=dict)  # by the name of the scheduler
+    # objects that will cause another rollout, or the operator, and what each one waits for
+    pending: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_scheduler(
     scheduler: Mapping[str, Any],
     kubescheduler: Mapping[str, Any],
     source: Mapping[str, Any] | None = None,
+    pending: Mapping[str, str] = MappingProxyType({}),
 ) -> SchedulerRollout:
     """Read the state of a SecondaryScheduler's rollout.
 
     For ours, errors of KubeScheduler count as well, and it has no end before the operator has
-    observed KubeScheduler and `source`, the Scheduler "cluster".
+    observed KubeScheduler and `source`, the Scheduler "cluster". `pending` is that of `read_state`.
     """
     name = str(scheduler["metadata"]["name"])
     status = mapping(scheduler.get("status"))
@@ -235,21 +265,22 @@ def read_scheduler(
     if degraded.get("status") == "True":
         problem = str(degraded.get("message") or degraded.get("reason", ""))
     if is_ours(scheduler):
-        management = mapping(kubescheduler.get("spec")).get("managementState") or "Managed"
-        if management not in ("Managed", "Force"):
-            refused = f"managementState of the KubeScheduler is {management}: nothing is rolled out"
+        management = management_state(kubescheduler)
+        if management.state != MANAGED:
+            refused = f"{management}: nothing is rolled out"
         refused = refused or blocking_problem(kubescheduler)
         seen = mapping(kubescheduler.get("status")).get("observedGeneration", 0)
         observed = observed and seen == mapping(kubescheduler.get("metadata")).get("generation", 0)
         observed = observed and is_scheduler_observed(kubescheduler, source)
     if observed and (refused or problem) and progressing.get("status") == "False":
         end, message = End.FAILED, refused or problem
-    elif observed and progressing.get("status") == "False":
+    elif observed and progressing.get("status") == "False" and ready >= replicas and not pending:
         done = f"configuration {status.get('configHash', '')} runs; {pods}"
         end, message = settled(kubescheduler if is_ours(scheduler) else {}, done)
-    waits = {name: str(progressing.get("message", ""))} if end is None else {}
+    waits = {name: str(progressing.get("message") or pods)} if end is None else {}
     shown = problem if end is None else ""
-    return SchedulerRollout(str(status.get("configHash") or ""), pods, shown, end, message, waits)
+    running = str(status.get("configHash") or "")
+    return SchedulerRollout(running, pods, shown, end, message, waits, pending)
 
 
 def scheduler_changes(before: SchedulerRollout | None, after: SchedulerRollout) -> list[str]:
@@ -261,16 +292,17 @@ def scheduler_changes(before: SchedulerRollout | None, after: SchedulerRollout) 
         lines.append(after.pods)
     known_waits = before.waits.values() if before is not None else ()
     lines += [wait for wait in after.waits.values() if wait not in known_waits]
+    lines += _pending_changes(before, after)
     if after.problem and (before is None or before.problem != after.problem):
         lines.append(after.problem)
-    return [line for line in lines if line]
+    return [line for line in dict.fromkeys(lines) if line]
 
 
 # --- either of them ------------------------------------------------------------------------------
 
 
 async def follow(
-    api: Api,
+    api: ApiClient,
     platform: Platform,
     scheduler: Object | None,
     report: Callable[[str], None],
@@ -280,16 +312,58 @@ async def follow(
     if scheduler is None:
 
         async def poll() -> RolloutState:
-            return read_state(await get_kubescheduler(api), await _source(api))
+            pending = await _pending(api, platform, {CONTROL_PLANE})
+            return read_state(await get_kubescheduler(api), await _source(api), pending)
 
         return await watch(poll, report, seconds, report_changes)
     name = str(scheduler["metadata"]["name"])
 
     async def poll_scheduler() -> SchedulerRollout:
         current = await find_scheduler(api, platform, name) or {}
-        return read_scheduler(current, await get_kubescheduler(api), await _source(api))
+        own = {name, CONTROL_PLANE} if is_ours(current) else {name}
+        pending = await _pending(api, platform, own)
+        return read_scheduler(current, await get_kubescheduler(api), await _source(api), pending)
 
     return await watch(poll_scheduler, report, seconds, scheduler_changes)
+
+
+async def _pending(
+    api: ApiClient, platform: Platform, schedulers: Collection[str]
+) -> dict[str, str]:
+    """Return the objects of these schedulers that will cause another rollout, and their waits.
+
+    Kinds that are not installed, or that the user may not read, are left out. Without an operator,
+    nothing is rolled out, and its reports are of an earlier time.
+    """
+    pending: dict[str, str] = {}
+    lease = LEASES.named(platform.operator.lease, platform.operator_namespace)
+    with suppress(Forbidden):
+        observed = await find_object(api, lease)
+        place = f"{lease.namespace}/{lease.name}"
+        if problem := lease_problem(observed, place, "operator", api.clock.now()):
+            pending["operator"] = problem
+    for resource in (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, OPERATOR_SETTINGS):
+        try:
+            objects = await list_by_name(api, resource) or {}
+        except Forbidden:
+            continue
+        for name, obj in objects.items():
+            if scheduler_of(mapping(obj.get("spec"))) in schedulers and (wait := awaited(obj)):
+                pending[f"{resource.kind} {name}"] = wait
+    return pending
+
+
+def awaited(obj: Mapping[str, Any]) -> str:
+    """Return what an object waits for before it is in a revision; empty: nothing."""
+    status = mapping(obj.get("status"))
+    if status.get("observedGeneration") != mapping(obj.get("metadata")).get("generation"):
+        return "the operator has not observed its last edit"
+    available = condition_in(status, names.AVAILABLE)
+    degraded = condition_in(status, names.DEGRADED).get("status") == "True"
+    # Until its agents were Ready once, no configuration calls it.
+    if available.get("reason") in (NOT_CALLED, NOT_READY) and not status.get("endpoint"):
+        return "" if degraded else str(available.get("message") or "its agents are not Ready")
+    return ""
 
 
 async def _source(api: Api) -> Object | None:
@@ -333,8 +407,16 @@ async def watch(
                 before = state
                 await asyncio.sleep(INTERVAL)
     except TimeoutError:
-        report(_unfinished(seconds, before.waits if before is not None else {}))
+        waits = {**before.waits, **before.pending} if before is not None else {}
+        report(_unfinished(seconds, waits))
         return 1
+
+
+def _pending_changes(before: State | None, after: State) -> list[str]:
+    known = before.pending if before is not None else {}
+    return [
+        f"{name}: {wait}" for name, wait in sorted(after.pending.items()) if known.get(name) != wait
+    ]
 
 
 def _unfinished(seconds: float | None, waits: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
@@ -18,21 +18,31 @@ import yaml
 
 from ...base import names
 from ...base.objects import Object
+from ...base.platform import Platform
 from ...config.effective.control_plane.recorded_inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
+    SECONDARY_KEPT,
     RecordedInputs,
     object_edits,
     read_inputs,
 )
 from ...kube.api import Api
-from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, Resource
+from ...kube.resource import (
+    KUBE_SCHEDULERS,
+    OPERATOR_SETTINGS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    SECONDARY_SCHEDULERS,
+    Resource,
+)
 from ...operator.controlplane.desired import desired_content
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.controlplane.revision.history import Revision
 from ...operator.model.snapshot import Snapshot
-from ..cluster.compare import changes, parse_revision
-from ..cluster.proposal import InputObjects, proposed_managed
+from ..cluster.compare import ParsedRevision, changes, parse_revision
+from ..cluster.proposal import InputObjects, proposed_managed, proposed_secondary
 from ..cluster.revisions import find_revision
 from ..cluster.scheduler_contents import (
     Content,
@@ -58,7 +68,8 @@ class Undo:
     objects: Mapping[Resource, Object]  # those that change: Scheduler and KubeScheduler "cluster"
     patch: tuple[str, ...]  # the changes as a unified diff
     left: tuple[str, ...]  # the differences that will remain from the revision
-    profiles: tuple[str, ...] = ()  # later edits of SchedulerProfiles, which are not restored
+    profiles: tuple[str, ...] = ()  # later edits of other objects, which are not restored
+    reverts: tuple[str, ...] = ()  # what reverts these: commands, and the specs of that time
     others: str = (  # what causes the differences in `left`
         "OPERAND_IMAGE of the operator sets the image; its version causes other differences."
     )
@@ -88,7 +99,28 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], chosen: str | N
         )
     left = changes(parse_revision(_chosen(target.content)), parse_revision(content))
     undo = _undo(f"revision {target.number}", snapshot, settings, left if target.complete else ())
-    return replace(undo, profiles=object_edits(inputs, read_inputs(content.inputs) or inputs))
+    return _with_edits(undo, inputs, read_inputs(content.inputs) or inputs)
+
+
+def _with_edits(undo: Undo, then: RecordedInputs, now: RecordedInputs) -> Undo:
+    """Add the later edits of objects that are not restored, and what reverts them."""
+    return replace(undo, profiles=object_edits(then, now), reverts=tuple(_reverts(then, now)))
+
+
+def _reverts(then: RecordedInputs, now: RecordedInputs) -> Iterator[str]:
+    kinds = (
+        (SCHEDULER_PROFILES.kind, then.profiles, now.profiles),
+        (SCHEDULER_EXTENDERS.kind, then.extenders, now.extenders),
+        (OPERATOR_SETTINGS.kind, then.own_settings, now.own_settings),
+    )
+    for kind, old, new in kinds:
+        for name in sorted(old.keys() | new.keys()):
+            if name not in old:
+                yield f"kubectl delete {kind.lower()} {name}"
+            elif old[name] != new.get(name):
+                what = "edit" if name in new else "create again"
+                yield f"{what} {kind} {name}:"
+                yield from _patch(f"{kind} {name}", {"spec": new.get(name)}, {"spec": old[name]})
 
 
 def _current(snapshot: Snapshot) -> dict[Resource, Object]:
@@ -110,7 +142,9 @@ def _undo(
     """Return the objects of these settings that change, and the changes."""
     before = _current(snapshot)
     changed = {kind: obj for kind, obj in settings.items() if obj != before[kind]}
-    patches = (_patch(kind.kind, before[kind], obj) for kind, obj in settings.items())
+    patches = (
+        _patch(f"{kind.kind} {names.CLUSTER}", before[kind], obj) for kind, obj in settings.items()
+    )
     return Undo(target, changed, tuple(chain(*patches)), tuple(left))
 
 
@@ -173,12 +207,11 @@ def _with(obj: Object, values: Mapping[str, Any], fields: frozenset[str]) -> Obj
     return changed
 
 
-def _patch(kind: str, before: Object, after: Object) -> list[str]:
+def _patch(name: str, before: Object, after: Object) -> list[str]:
     old, new = (
         yaml.safe_dump({"spec": obj.get("spec") or {}}, allow_unicode=True).splitlines()
         for obj in (before, after)
     )
-    name = f"{kind} {names.CLUSTER}"
     return list(difflib.unified_diff(old, new, f"{name} now", f"{name} then", lineterm=""))
 
 
@@ -195,7 +228,8 @@ async def plan_managed_undo(
     the current ones.
     """
     contents = await read_contents(api, scheduler)
-    target = _target_content(snapshot, contents, chosen)
+    current = _current(snapshot)
+    target = _target_content(contents, chosen, lambda then: _restored(snapshot, then) != current)
     inputs = target.inputs
     if inputs is None:
         raise CommandError(
@@ -207,7 +241,7 @@ async def plan_managed_undo(
     running = readable(running_content(contents))
     _, after = await proposed_managed(api, snapshot.platform, objects, scheduler, running)
     left = () if target.parsed is None else changes(target.parsed, after)
-    _refuse_unproved(snapshot, scheduler, target, left)
+    _refuse_unproved(snapshot.platform, scheduler, target, left)
     return replace(
         _undo(f"configuration {target.hash}", snapshot, settings, left),
         others="The image follows the API server's version; SchedulerProfiles, SchedulerExtenders "
@@ -215,8 +249,58 @@ async def plan_managed_undo(
     )
 
 
+async def plan_secondary_undo(
+    api: Api,
+    platform: Platform,
+    scheduler: dict[str, Any],
+    chosen: str | None,
+    control_plane: ParsedRevision | None,
+) -> Undo:
+    """Plan the restoration of the spec that led to an older content of a SecondaryScheduler.
+
+    `control_plane` is the content of the control plane's scheduler; None where the provider runs
+    that. `chosen` is the hash of a content; None means the latest installed one with another spec.
+    """
+    contents = await read_contents(api, scheduler)
+    target = _target_content(
+        contents,
+        chosen,
+        lambda then: then.secondary is not None and _with_spec(scheduler, then) != scheduler,
+    )
+    name = f"{SECONDARY_SCHEDULERS.kind} {scheduler['metadata']['name']}"
+    inputs = target.inputs
+    if inputs is None or inputs.secondary is None:
+        raise CommandError(
+            f"configuration {target.hash} has no recorded spec, because an older operator made it; "
+            f"see `kubectl scheduler diff {target.hash} --scheduler` and edit {name} manually"
+        )
+    restored = _with_spec(scheduler, inputs)
+    objects = InputObjects({SECONDARY_SCHEDULERS.kind: restored}, {})
+    _, after, _ = await proposed_secondary(api, platform, objects, control_plane)
+    left = () if target.parsed is None else changes(target.parsed, after)
+    _refuse_unproved(platform, scheduler, target, left)
+    changed = {SECONDARY_SCHEDULERS: restored} if restored != scheduler else {}
+    undo = Undo(
+        f"configuration {target.hash} of {name}",
+        changed,
+        tuple(_patch(name, scheduler, restored)),
+        tuple(left),
+        others="SchedulerProfiles, SchedulerExtenders, the image of the control plane's scheduler "
+        "and the operator's version cause other differences.",
+    )
+    now = next((content.inputs for content in contents if content.runs), None)
+    return undo if now is None else _with_edits(undo, inputs, now)
+
+
+def _with_spec(scheduler: Object, then: RecordedInputs) -> Object:
+    """Return a SecondaryScheduler with a recorded spec; what does not decide its content stays."""
+    spec = scheduler.get("spec") or {}
+    kept = {key: value for key, value in spec.items() if key in SECONDARY_KEPT}
+    return {**scheduler, "spec": {**copy.deepcopy(dict(then.secondary or {})), **kept}}
+
+
 def _refuse_unproved(
-    snapshot: Snapshot, scheduler: Object, target: Content, left: Sequence[str]
+    platform: Platform, scheduler: Object, target: Content, left: Sequence[str]
 ) -> None:
     """Check that the recorded settings lead to the content: its hash does not cover them.
 
@@ -224,7 +308,7 @@ def _refuse_unproved(
     """
     namespace = str(scheduler["spec"]["namespace"])
     others = [change for change in left if not change.startswith("image: ")]
-    if others and namespace != snapshot.platform.target_namespace:
+    if others and namespace != platform.target_namespace:
         raise CommandError(
             f"the settings that are recorded for configuration {target.hash} lead to another one "
             f"({others[0]}), and other clients may write the record in namespace {namespace}; see "
@@ -232,16 +316,17 @@ def _refuse_unproved(
         )
 
 
-def _target_content(snapshot: Snapshot, contents: Sequence[Content], chosen: str | None) -> Content:
+def _target_content(
+    contents: Sequence[Content], chosen: str | None, differs: Callable[[RecordedInputs], bool]
+) -> Content:
+    """Choose the content to restore; `differs` is whether recorded settings are not the current."""
     if chosen is not None:
         target = find_content(contents, chosen)
     else:
         installed = (
             content
             for content in contents
-            if not content.entry.bad
-            and content.inputs is not None
-            and _restored(snapshot, content.inputs) != _current(snapshot)
+            if not content.entry.bad and content.inputs is not None and differs(content.inputs)
         )
         latest = next(installed, None)
         if latest is None:

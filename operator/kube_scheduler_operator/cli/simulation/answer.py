@@ -46,6 +46,11 @@ class ConfigurationResult:
         """The number of runs in which everything fits."""
         return sum(outcome.fits for outcome in self.outcomes)
 
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The pods whose scheduler is not simulated, and why; the same in all runs."""
+        return self.outcomes[0].unknown
+
     def cells(self) -> Iterator[tuple[str, str]]:
         """Yield (name, value) of each figure."""
         figures = distribution(self.outcomes)
@@ -90,14 +95,25 @@ class SimulationAnswer:
     @property
     def fits(self) -> bool:
         """Whether everything fits in every run."""
-        blocked = any(drain.blocked or drain.lost for drain in self.prepared.drains)
         enough = not self.largest or all(
             (outcome.largest or 0) >= max(self.question.workloads[0].replicas, 1)
             for column in self.proposed
             for outcome in column.outcomes
         )
         every = all(column.fits == len(column.outcomes) for column in self.proposed)
-        return every and enough and not blocked and not self.question.refused
+        return every and enough and not self._prevented
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether everything that was tried fits, but not everything could be tried."""
+        tried = not any(outcome.pending for column in self.proposed for outcome in column.outcomes)
+        return tried and any(column.unknown for column in self.proposed) and not self._prevented
+
+    @property
+    def _prevented(self) -> bool:
+        """Whether something else than kube-scheduler prevents it."""
+        blocked = any(drain.blocked or drain.lost for drain in self.prepared.drains)
+        return blocked or bool(self.question.refused)
 
     @property
     def title(self) -> str:
@@ -112,7 +128,7 @@ class SimulationAnswer:
 
     def document(self) -> dict[str, Any]:
         return {
-            "fits": self.fits,
+            "fits": None if self.is_unknown else self.fits,
             "repeat": self.repeat,
             "pods": {title: len(pods) for title, pods in self.prepared.groups.items()},
             "addedNodes": self.prepared.added,
@@ -130,6 +146,7 @@ class SimulationAnswer:
                         dict(Counter(outcome.pending.values()).most_common())
                         for outcome in column.outcomes
                     ],
+                    "notSimulated": column.unknown,
                     "preempted": [outcome.preempted for outcome in column.outcomes],
                     "homeless": [outcome.homeless for outcome in column.outcomes],
                 }
@@ -180,6 +197,9 @@ class SimulationAnswer:
         fit, fit_not = ("fits", "does not fit") if count == 1 else ("fit", "do not all fit")
         if column.fits == runs:
             return f"{what} {fit}{under}, in {runs} of {counted(runs, 'run')}."
+        if column.unknown and not any(outcome.pending for outcome in column.outcomes):
+            left = counted(len(column.unknown), "pod")
+            return f"Of {what}, {left} cannot be simulated{under}, so whether all fit is not known."
         if not column.fits:
             return f"{what} {fit_not}{under} in any of {counted(runs, 'run')}."
         return (
@@ -246,6 +266,11 @@ class SimulationAnswer:
             yield f"    {first_names(names)}"
         if len(texts) > _REASONS:
             yield f"  … and {len(texts) - _REASONS} other reasons (-o json has all)"
+        for text in dict.fromkeys(column.unknown.values()):
+            names = [name for name, reason in column.unknown.items() if reason == text]
+            yield ""
+            yield f"Not simulated{under}: {text}"
+            yield f"    {first_names(names)}"
         outcomes = column.outcomes
         victims = dict.fromkeys(name for outcome in outcomes for name in outcome.preempted)
         if victims:

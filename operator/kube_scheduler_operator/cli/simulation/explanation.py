@@ -17,12 +17,12 @@ from ...base.platform import Platform
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import PODS
-from ...simulate.decisions import PodDecision
+from ...simulate.decisions import NO_SCHEDULER, PodDecision
 from ...simulate.kinds import Object, pod_name
-from ...simulate.owners import MissingPods, missing_pods, pods_of
+from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
 from ...simulate.pending import WaitingGroup, waiting_groups
 from ...simulate.why import Explanation, explain
-from ...simulate.world import World
+from ...simulate.world import EndedPod, World
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
 from ..console.errors import CommandError, UsageError, error_message
@@ -48,6 +48,8 @@ from .run import Simulation, from_cluster, run_simulating
 
 _NAMED: Final = 3
 _FIXES: Final = 6
+_REFUSED: Final = "OutOf"
+"""How reasons of a kubelet begin that refuses a pod: OutOfcpu, OutOfpods and so on."""
 _PREEMPTION: Final = "no pod with a lower priority would make room for it"
 
 
@@ -122,18 +124,20 @@ async def _explain(
     if pod is None:
         return _without_pod(simulation.world, reference, missing, args)
     explanation = await simulation.ask(explain, pod=pod)
+    idle = simulation.idle.get(explanation.scheduler, "")
     agents = agents or RememberedDecisions()
     simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
     answers = agents.answers or simulated
     notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
     document = {
         **_document(explanation),
+        "idle": idle,
         "answers": documents(answers),
         "missing": [asdict(pods) for pods in missing],
         "notes": notes,
     }
     text = [line for pods in missing for line in _missing_lines(pods)]
-    text += [*_lines(explanation, args.nodes), *remembered_lines(answers, args.nodes)]
+    text += [*_lines(explanation, idle, args.nodes), *remembered_lines(answers, args.nodes)]
     print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in notes)]))
     return 0
 
@@ -152,16 +156,46 @@ def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[
 def _without_pod(
     world: World, reference: PodReference, missing: Sequence[MissingPods], args: argparse.Namespace
 ) -> int:
-    if not missing:
+    ended = _ended(world, reference)
+    if not missing and not ended:
         problem = "has no pod that waits or runs"
         if reference.workload is None:
             problem = "is not among the pods that are waiting or running"
             problem += _similar_pods(world, reference)
         raise CommandError(f"{reference.title} {problem}")
-    document = {"pod": None, "missing": [asdict(pods) for pods in missing]}
-    text = text_of(line for pods in missing for line in _missing_lines(pods))
-    print_document(document, args.output, text)
+    document = {
+        "pod": None,
+        "missing": [asdict(pods) for pods in missing],
+        "ended": {name: asdict(pod) for name, pod in ended.items()},
+    }
+    lines = [line for pods in missing for line in _missing_lines(pods)]
+    lines += [_ended_line(name, pod) for name, pod in list(ended.items())[:_NAMED]]
+    if len(ended) > _NAMED:
+        lines.append(f"{counted(len(ended) - _NAMED, 'more pod')} of it ended.")
+    print_document(document, args.output, text_of(lines))
     return 0
+
+
+def _ended(world: World, reference: PodReference) -> dict[str, EndedPod]:
+    """Return the pods of a question that have ended, by namespace/name."""
+    namespace, name = reference.namespace, reference.name
+    if reference.workload is None:
+        pod = world.ended.get((namespace, name))
+        return {f"{namespace}/{name}": pod} if pod is not None else {}
+    pods = ended_pods_of(world, reference.workload.kind, namespace, name)
+    return {f"{namespace}/{name}": pod for name, pod in pods.items()}
+
+
+def _ended_line(name: str, pod: EndedPod) -> str:
+    on = f" on node {pod.node}" if pod.node else ""
+    why = ": ".join(filter(None, (pod.reason, pod.message.rstrip("."))))
+    text = f"Pod {name} has ended{on}, phase {pod.phase}{': ' if why else ''}{why}."
+    if pod.reason.startswith(_REFUSED):
+        text += (
+            " The kubelet refused it: the node had less room than its scheduler knew, for example "
+            "because another scheduler placed a pod there at the same time."
+        )
+    return text + (f" {pod.owner} creates another one." if pod.owner else "")
 
 
 def _missing_lines(missing: MissingPods) -> Iterator[str]:
@@ -188,6 +222,8 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "pod": explanation.pod,
         "schedulerName": explanation.scheduler,
         "served": explanation.served,
+        "problem": explanation.problem,
+        "leftOut": explanation.left_out,
         "node": explanation.node,
         "schedulingGates": explanation.gates,
         "nodes": explanation.nodes,
@@ -216,16 +252,22 @@ def _document(explanation: Explanation) -> dict[str, Any]:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _lines(explanation: Explanation, most: int) -> Iterator[str]:
-    """Yield the text output, with at most `most` nodes in a table (0: all)."""
+def _lines(explanation: Explanation, idle: str, most: int) -> Iterator[str]:
+    """Yield the text output, with at most `most` nodes in a table (0: all).
+
+    `idle` is why its scheduler schedules nothing now, or why that is not known.
+    """
     where = f"runs on node {explanation.node}" if explanation.node else "has no node"
     yield f"Pod {explanation.pod} {where}."
-    if not explanation.served:
+    if explanation.decision.reason == NO_SCHEDULER:
         served = ", ".join(explanation.profiles)
         yield (
             f"No scheduler serves its spec.schedulerName {_quoted(explanation.scheduler)}; the "
             f"configuration serves {served}. It waits until one does."
         )
+        return
+    if explanation.problem:
+        yield f"What its scheduler decides is not known: {explanation.problem}."
         return
     if explanation.gates:
         gates = ", ".join(map(_quoted, explanation.gates))
@@ -235,7 +277,7 @@ def _lines(explanation: Explanation, most: int) -> Iterator[str]:
     if explanation.node:
         yield from _running(explanation, most)
     elif explanation.candidates:
-        yield from _fitting(explanation)
+        yield from _fitting(explanation, idle)
     else:
         yield from _pending(explanation)
 
@@ -249,11 +291,20 @@ def _named(nodes: Sequence[str]) -> str:
     return f"{named}, …" if len(nodes) > _NAMED else named
 
 
-def _fitting(explanation: Explanation) -> Iterator[str]:
+def _unless(explanation: Explanation) -> str:
+    """Name what may decide otherwise, as the end of a sentence."""
+    left_out = explanation.left_out
+    verb = "is" if len(left_out) == 1 else "are"
+    return f"; {' and '.join(left_out)} {verb} left out, and may decide otherwise" * bool(left_out)
+
+
+def _fitting(explanation: Explanation, idle: str) -> Iterator[str]:
     fits = f"It fits on {len(explanation.candidates)} of {counted(explanation.nodes, 'node')}"
-    yield f"{fits}: {_named(explanation.candidates)}."
+    yield f"{fits}: {_named(explanation.candidates)}{_unless(explanation)}."
     decision = explanation.decision
-    if decision.node:
+    if decision.node and idle:
+        yield f"kube-scheduler would place it on {decision.node}; {idle}."
+    elif decision.node:
         yield (
             f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "
             "the scheduler's queue or backs off after an earlier attempt."
@@ -306,9 +357,9 @@ def _running(explanation: Explanation, most: int) -> Iterator[str]:
         yield f"As a new pod it would not fit on {explanation.node} today."
     elif explanation.node in best:
         tie = f" ({counted(len(best), 'node')} tie, and chance decides)" if len(best) > 1 else ""
-        yield f"{explanation.node} still has the highest score{tie}."
+        yield f"{explanation.node} still has the highest score{tie}{_unless(explanation)}."
     elif best:
-        yield f"As a new pod it would go to {_named(best)} today."
+        yield f"As a new pod it would go to {_named(best)} today{_unless(explanation)}."
     if decision.totals:
         yield ""
         yield f"Scores of {counted(len(decision.totals), 'node')}, with the weights of the plugins:"
@@ -357,7 +408,12 @@ def show_waiting(args: argparse.Namespace) -> int:
 
 
 async def _show_waiting(simulation: Simulation, args: argparse.Namespace) -> int:
-    groups = await simulation.ask(waiting_groups, namespace=args.namespace, fixes=args.fixes)
+    groups = await simulation.ask(
+        waiting_groups,
+        namespace=args.namespace,
+        fixes=args.fixes,
+        idle=dict(simulation.idle),
+    )
     missing = missing_pods(simulation.world, args.namespace)
     document = {
         "groups": [_waiting_document(group) for group in groups],

@@ -21,6 +21,7 @@ from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import DEPLOYMENTS, NETWORK_POLICIES
+from ...operator.engine.own_deployment import operator_image
 from ...simulate.job import NO_NODE, PATH, PORT, JobPlan, choose_node, missing_isolation
 from ...simulate.job_run import POLL, PodNotRunningError, SimulationJob
 from ...simulate.kinds import NODES
@@ -73,7 +74,7 @@ class JobSimulator:
         """
         deployment = await self._deployment()
         spec = deployment["spec"]["template"]["spec"]
-        image = _variable(spec, "OPERATOR_IMAGE") or str(spec["containers"][0]["image"])
+        image = _variable(spec, "OPERATOR_IMAGE") or operator_image(deployment)
         operand = self._operand or _operand_of_version(spec, self._platform, world.version)
         policies = await self._api.list(NETWORK_POLICIES, self._namespace)
         if problem := missing_isolation(policies.items):

@@ -13,7 +13,7 @@ from ...kube.client import ApiClient
 from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.edit_effect import edit_effect
 from ...simulate.placements import distribution, placements
-from ...simulate.run import RunOptions
+from ...simulate.run import RunOptions, simulated_names
 from ...simulate.scenario import Scenario, prepare
 from ..cluster.compare import ParsedRevision
 from ..console.errors import CommandError
@@ -44,7 +44,9 @@ async def placement_sentences(
         KubeError: the cluster cannot be read.
         CommandError: the simulation cannot be run.
     """
-    async with aclosing(await from_cluster(api, platform, args, None)) as simulation:
+    # The edit may be that of a SecondaryScheduler; then the others are its surroundings.
+    name = str(profiles_of(before.config)[0]["schedulerName"])
+    async with aclosing(await from_cluster(api, platform, args, name)) as simulation:
         try:
             old, new = _options(simulation, before), _options(simulation, after)
             effect = await simulation.ask(
@@ -67,7 +69,7 @@ def _options(simulation: Simulation, content: ParsedRevision) -> RunOptions:
 
 async def _replayed(simulation: Simulation, old: RunOptions, new: RunOptions) -> Sequence[str]:
     """Describe how figures change if all pods are placed again."""
-    served = {profile["schedulerName"] for profile in profiles_of(old.config)}
+    served = simulated_names(old)
     prepared = prepare(simulation.world, Scenario(replay=True), served)
     if not prepared.subject:
         return ()

@@ -11,12 +11,13 @@ from typing import Final
 
 from ...base.platform import Platform
 from ...config.language.merging.presets import profile_fragment
+from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import DRY_RUN, ApiClient
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...kube.resource import PODS
-from ...simulate.configuration import profiles_of, with_profile
+from ...simulate.configuration import with_profile
 from ...simulate.placements import eligible_nodes, placements
-from ...simulate.run import RunOptions
+from ...simulate.run import RunOptions, serving, simulated_names
 from ...simulate.scenario import (
     Prepared,
     Scenario,
@@ -43,7 +44,7 @@ from .answer import TODAY, ConfigurationResult, SimulationAnswer, SimulationQues
 from .picture import svg
 from .run import Simulation, configuration_file, from_cluster, run_simulating
 
-_FITS, _DOES_NOT_FIT = 0, 1
+_FITS, _DOES_NOT_FIT, _NOT_KNOWN = 0, 1, 2
 _ADD: Final = re.compile(r"(\d+)x(.+)")
 
 
@@ -112,7 +113,7 @@ async def _from_cluster(
     api: ApiClient, platform: Platform, question: SimulationQuestion, args: argparse.Namespace
 ) -> Simulation:
     names = [workload.template["spec"].get("schedulerName") for workload in question.workloads]
-    simulation = await from_cluster(api, platform, args, next(filter(None, names), None))
+    simulation = await from_cluster(api, platform, args, None, [*filter(None, names)])
     for at, workload in enumerate(question.workloads):
         question.workloads[at] = await _admitted(api, simulation.world, workload, question)
     return simulation
@@ -167,6 +168,7 @@ async def _simulate(
     try:
         prepared = _prepared(simulation, question)
         largest = question.workloads[0] if args.max else None
+        _refuse_unknown(simulation, largest)
         await _add_workloads(simulation, prepared, question, args)
         _refuse_nothing(prepared, question, args)
         columns = await _columns(simulation, prepared, largest, args)
@@ -182,7 +184,7 @@ async def _simulate(
     if args.svg:
         _write_picture(args.svg, answer)
     print_document(answer.document(), args.output, text_of(answer.lines()))
-    return _FITS if answer.fits else _DOES_NOT_FIT
+    return _FITS if answer.fits else _NOT_KNOWN if answer.is_unknown else _DOES_NOT_FIT
 
 
 async def _add_workloads(
@@ -229,9 +231,12 @@ async def _columns(
 
 
 def _prepared(simulation: Simulation, question: SimulationQuestion) -> Prepared:
-    served = {profile["schedulerName"] for profile in profiles_of(simulation.options.config)}
-    prepared = prepare(simulation.world, question.scenario, served)
-    scenario = question.scenario
+    options, scenario = simulation.options, question.scenario
+    prepared = prepare(simulation.world, scenario, simulated_names(options))
+    for name, count in sorted(prepared.kept.items()):
+        question.notes.append(
+            f"--replay leaves {counted(count, 'pod')} in place: {serving(options, name).problem}"
+        )
     others = scenario.drain or scenario.without or scenario.replay
     if not question.workloads and not scenario.replay and (scenario.add or not others):
         ask_waiting(prepared)
@@ -253,6 +258,15 @@ def _refuse_nothing(
     )
 
 
+def _refuse_unknown(simulation: Simulation, largest: SimulatedWorkload | None) -> None:
+    """Report an error if the scheduler of the workload of --max cannot be simulated."""
+    if largest is not None:
+        name = str(largest.template["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
+        service = serving(simulation.options, name)
+        if service.options is None and service.exists:
+            raise UsageError(f"--max: {service.problem}")
+
+
 def _configurations(
     simulation: Simulation, args: argparse.Namespace
 ) -> list[tuple[str, RunOptions]]:
@@ -263,8 +277,7 @@ def _configurations(
         for name in args.profiles
     ]
     others += [
-        (Path(name).name, simulation.with_configuration(configuration_file(name)))
-        for name in args.configs
+        (Path(name).name, simulation.instead(configuration_file(name))) for name in args.configs
     ]
     return others if len(others) > 1 else [(TODAY, today), *others]
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,21 +28,21 @@ from ...config.lint.documents.other_files import counted_kinds
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
-from ...simulate.configuration import default_configuration
+from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.extenders import measured_at
-from ...simulate.kinds import NODES
+from ...simulate.kinds import NODES, PODS
 from ...simulate.process import SimulationError, binary_version, candidates, find_binary
 from ...simulate.questions import NO_BINARY, Question
 from ...simulate.read_cluster import read_cluster
 from ...simulate.read_files import WorldFileError, read_files
-from ...simulate.run import RunOptions
-from ...simulate.simulated_extenders import simulated_extenders, version_of
+from ...simulate.run import OtherScheduler, RunOptions
+from ...simulate.simulated_extenders import Extenders, simulated_extenders, version_of
 from ...simulate.world import World
 from ..cluster.connection import connected
 from ..console.errors import CommandError, UsageError, error_message
 from ..console.input_files import display_name, read_bytes
 from .in_cluster import JobSimulator
-from .running_scheduler import Operand, RunningConfiguration, running_scheduler
+from .running_scheduler import Operand, RunningConfiguration, RunningSchedulers, running_schedulers
 
 T = TypeVar("T")
 
@@ -56,22 +64,70 @@ class Simulation:
     job: JobSimulator | None = None  # of the cluster; None: kube-scheduler runs on this machine
     notes: list[str] = field(default_factory=list)  # what is not considered, a sentence each
     own: OwnObjects = OwnObjects()  # for extenders
+    # why pods of a schedulerName are not scheduled now, or why that is not known
+    idle: Mapping[str, str] = field(default_factory=dict)
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
         """Return the options for a configuration with its extenders; note those left out."""
-        final = dict(config)
-        entries = final.pop("extenders", None) or ()
+        extenders = self._extenders(config)
+        return replace(
+            self.options,
+            config=_without_extenders(config),
+            extenders=extenders.simulated,
+            left_out=extenders.left_out,
+        )
+
+    def instead(self, config: Mapping[str, Any]) -> RunOptions:
+        """Return the options with a configuration in the place of today's.
+
+        It takes the place of another scheduler if only that one serves its schedulerNames.
+        """
+        served = tuple(str(profile["schedulerName"]) for profile in profiles_of(config))
+        others = list(self.options.others)
+        for at, other in enumerate(others):
+            if {*served} <= {*other.names}:
+                others[at] = self._other(other.title, served, config, other.flags)
+                return replace(self.options, others=tuple(others))
+        return self.with_configuration(config)
+
+    def other(
+        self, running: RunningConfiguration, flags: Sequence[str], *, noted: bool
+    ) -> OtherScheduler:
+        """Return another scheduler; with `noted`, note what is left out of it."""
+        title, served, config = running.title, running.names, running.config
+        if config is None:
+            return OtherScheduler(title, served, problem=running.unknown)
+        return self._other(title, served, config, flags or running.flags, noted=noted)
+
+    def _other(
+        self,
+        title: str,
+        served: tuple[str, ...],
+        config: Mapping[str, Any],
+        flags: Sequence[str],
+        *,
+        noted: bool = True,
+    ) -> OtherScheduler:
+        simulated, _, left_out = self._extenders(config, noted=noted)
+        final = _without_extenders(config)
+        return OtherScheduler(title, served, final, flags, simulated, left_out)
+
+    def _extenders(self, config: Mapping[str, Any], *, noted: bool = True) -> Extenders:
+        """Return the extenders of a configuration; note those that are left out."""
+        entries = config.get("extenders") or ()
+        notes = []
         if self.own.error and entries:
-            self.notes.append(f"SchedulerExtenders cannot be read: {self.own.error}")
-        extenders, notes = simulated_extenders(
+            notes.append(f"SchedulerExtenders cannot be read: {self.own.error}")
+        extenders = simulated_extenders(
             entries,
             self.own.extenders,
             self.own.load_policies,
             version_of(self.world.version),
             attach=self.own.from_files,
         )
-        self.notes += [note for note in notes if note not in self.notes]
-        return replace(self.options, config=final, extenders=tuple(extenders))
+        notes += extenders.notes
+        self.notes += [note for note in notes if noted and note not in self.notes]
+        return extenders
 
     async def ask(
         self,
@@ -157,32 +213,90 @@ def from_files(args: argparse.Namespace) -> Simulation:
     )
     if args.in_cluster:
         raise UsageError("--in-cluster cannot be combined with --from-files")
-    return _simulation(args, files.world, chosen, (), notes, _local(args, ""), own)
+    simulation = _simulation(args, files.world, chosen, (), notes, own)
+    return _placed(simulation, _local(args, ""))
 
 
 async def from_cluster(
-    api: ApiClient, platform: Platform, args: argparse.Namespace, scheduler_name: str | None
+    api: ApiClient,
+    platform: Platform,
+    args: argparse.Namespace,
+    scheduler_name: str | None,
+    new: Collection[str] = (),
 ) -> Simulation:
-    """Simulate the cluster, with the configuration of the scheduler of this name.
+    """Simulate the cluster, with the configurations of its schedulers.
+
+    `scheduler_name` is that of the pod that the question is about; None: it is about all pods of
+    the cluster, and about new ones with the schedulerNames `new`.
 
     Raises:
         KubeError: the cluster cannot be read.
         CommandError: there is no kube-scheduler.
     """
-    running = RunningConfiguration()
-    if args.config is None or not (args.kube_scheduler or args.local):
-        running = await running_scheduler(api, platform, scheduler_name)
-    notes = list(running.doubts)
-    if args.config is None and running.unknown:
-        notes.append(running.unknown)
+    schedulers = await running_schedulers(api, platform)
     own = await _own_objects(api)
     world = await read_cluster(api, annotations=bool(own.extenders))
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
-    chosen, flags = running.config, running.flags
+    asked = {*new, *_scheduler_names(world)} if scheduler_name is None else {scheduler_name}
     if args.config is not None:
-        chosen, flags = configuration_file(args.config), ()
-    place = await place_of_cluster(api, platform, args, world, chosen, running.operand, notes)
-    return _simulation(args, world, chosen, flags, notes, place, own)
+        schedulers = schedulers.instead(configuration_file(args.config), scheduler_name)
+    main = schedulers.of(scheduler_name)
+    if main.config is None:
+        main = schedulers.control_plane
+    needed = [main, *(one for one in schedulers.all if one is not main and asked & {*one.names})]
+    notes = list(_doubts(schedulers, needed))
+    simulation = _simulation(args, world, main.config, main.flags, notes, own)
+    simulation.idle = schedulers.idle
+    chosen = _chosen_flags(args)
+    simulation.options = replace(
+        simulation.options,
+        others=tuple(
+            simulation.other(one, chosen, noted=one in needed)
+            for one in schedulers.all
+            if one is not main
+        ),
+        unread=schedulers.unread,
+    )
+    place = await place_of_cluster(api, platform, args, world, needed, simulation.notes)
+    if not (args.local or args.kube_scheduler):  # which may have any plugins
+        operands = {one.title: one.operand for one in schedulers.all}
+        others = [
+            _with_its_program(other, operands[other.title], place, world.version)
+            for other in simulation.options.others
+        ]
+        simulation.options = replace(simulation.options, others=tuple(others))
+    return _placed(simulation, place)
+
+
+def _scheduler_names(world: World) -> set[str]:
+    """Return the schedulerNames of the pods of a world."""
+    return {str(pod["spec"]["schedulerName"]) for pod in world.all(PODS)}
+
+
+def _without_extenders(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key != "extenders"}
+
+
+def _doubts(schedulers: RunningSchedulers, needed: Sequence[RunningConfiguration]) -> Iterator[str]:
+    """Yield what is not known about the schedulers of a question."""
+    if schedulers.unread:
+        yield schedulers.unread
+    for running in needed:
+        yield from filter(None, (*running.doubts, running.unknown))
+
+
+def _with_its_program(
+    other: OtherScheduler, operand: Operand | None, place: Place, version: str
+) -> OtherScheduler:
+    """Return a scheduler, with a problem if the program of the place has not all its plugins."""
+    if other.problem or _is_stock(version, other.config) or (operand and operand == place.operand):
+        return other
+    image = operand.image if operand else "an image that is not known"
+    problem = (
+        f"it runs {image} with plugins of its own, and one simulation runs one image; ask about "
+        "one of its Pods with kubectl scheduler why"
+    )
+    return replace(other, problem=problem)
 
 
 async def _own_objects(api: ApiClient) -> OwnObjects:
@@ -202,18 +316,27 @@ def _simulation(
     config: Mapping[str, Any] | None,
     flags: Sequence[str],
     notes: list[str],
-    place: Place,
     own: OwnObjects,
 ) -> Simulation:
-    if args.feature_gates:
-        flags = [f"{FLAG_PREFIX}{','.join(args.feature_gates)}"]
+    """Return a simulation whose place is not chosen yet."""
     now = measured_at(world) if own.from_files else None
-    options = RunOptions(place.binary, {}, flags, args.timeout, now=now)
-    simulation = Simulation(world, options, place.job, [*notes, *world.notes], own)
+    options = RunOptions(NO_BINARY, {}, _chosen_flags(args) or flags, args.timeout, now=now)
+    simulation = Simulation(world, options, None, [*notes, *world.notes], own)
     simulation.options = simulation.with_configuration(config or default_configuration())
     if not own.extenders:
         world.drop_annotations()
     return simulation
+
+
+def _placed(simulation: Simulation, place: Place) -> Simulation:
+    simulation.options = replace(simulation.options, binary=place.binary)
+    simulation.job = place.job
+    return simulation
+
+
+def _chosen_flags(args: argparse.Namespace) -> list[str]:
+    """Return the flags that the user chose for all schedulers."""
+    return [f"{FLAG_PREFIX}{','.join(args.feature_gates)}"] if args.feature_gates else []
 
 
 def configuration_file(name: str) -> Mapping[str, Any]:
@@ -239,6 +362,7 @@ def configuration_file(name: str) -> Mapping[str, Any]:
 class Place(NamedTuple):
     binary: Path
     job: JobSimulator | None = None  # that runs it in the cluster
+    operand: Operand | None = None  # whose image the Job has; None: not that of a scheduler
 
 
 async def place_of_cluster(
@@ -246,8 +370,7 @@ async def place_of_cluster(
     platform: Platform,
     args: argparse.Namespace,
     world: World,
-    config: Mapping[str, Any] | None,
-    operand: Operand | None,
+    needed: Sequence[RunningConfiguration],
     notes: list[str],
 ) -> Place:
     """Choose where to simulate a cluster: on this machine or in the cluster.
@@ -256,8 +379,8 @@ async def place_of_cluster(
     plugins of others decides as the cluster's own does. Otherwise a Job with the very image runs
     it.
 
-    `config` None: kube-scheduler's defaults; `operand` None: the cluster's own is not known.
-    `notes` receives what the simulation does not consider.
+    `needed` has the schedulers of the question; the first one always runs. `notes` receives what
+    the simulation does not consider.
 
     Raises:
         UsageError: no kube-scheduler can be run.
@@ -269,8 +392,10 @@ async def place_of_cluster(
         place = _local(args, world.version)
         notes += _difference(place.binary, world.version)
         return place
-    if not args.in_cluster and (binary := _fitting(world.version, config)) is not None:
+    special = [one for one in needed if not _is_stock(world.version, one.config)]
+    if not args.in_cluster and not special and (binary := _fitting(world.version)) is not None:
         return Place(binary)
+    operand = (*special, *needed)[0].operand
     job = JobSimulator(api, platform, operand, args.job_namespace, args.job_node)
     try:
         await job.prepare(world)
@@ -284,7 +409,7 @@ async def place_of_cluster(
             raise UsageError(f"{missing}; {refused}") from None
         notes += [*_difference(place.binary, world.version), refused]
         return place
-    return Place(NO_BINARY, job)
+    return Place(NO_BINARY, job, operand)
 
 
 def _local(args: argparse.Namespace, version: str) -> Place:
@@ -294,14 +419,21 @@ def _local(args: argparse.Namespace, version: str) -> Place:
         raise UsageError(str(error)) from None
 
 
-def _fitting(version: str, config: Mapping[str, Any] | None) -> Path | None:
-    """Return a program of the cluster's version that has all plugins of a configuration."""
+def _is_stock(version: str, config: Mapping[str, Any] | None) -> bool:
+    """Return whether a kube-scheduler of this version has all plugins of a configuration."""
+    try:
+        gates = Gates(Version.parse(version))
+    except ValueError:
+        return False
+    profiles = (config or {}).get("profiles") or ()
+    return not any(effective_plugins(profile, gates).unknown for profile in profiles)
+
+
+def _fitting(version: str) -> Path | None:
+    """Return a program of the cluster's version on this machine."""
     try:
         own = Version.parse(version)
     except ValueError:
-        return None
-    profiles = (config or {}).get("profiles") or ()
-    if any(effective_plugins(profile, Gates(own)).unknown for profile in profiles):
         return None
     for binary in candidates(version):
         try:

@@ -9,21 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from ...base import names
 from ...base.objects import age, mapping
 from ...base.platform import Platform
 from ...config.language.feature_gates import FLAG_PREFIX
-from ...kube.api import Api, Object
+from ...config.language.schema import DEFAULT_SCHEDULER
+from ...kube.api import Object
+from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
+from ...kube.resource import CONFIG_MAPS, LEASES, SECONDARY_SCHEDULERS, ObjectRef
 from ...operator.secondary.content import config_map_name, content_of
-from ..cluster.compare import ParsedRevision, parse_revision, profiles_of
-from ..cluster.operator_objects import get_kubescheduler
+from ...operator.status.lease_reading import lease_problem
+from ...simulate.configuration import profiles_of
+from ..cluster.compare import ParsedRevision, parse_revision
+from ..cluster.operands import lease_of
+from ..cluster.operator_objects import find_object, get_kubescheduler
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import parse_content, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
+
+CONTROL_PLANE: Final = "the control plane's scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +41,80 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class RunningConfiguration:
+    title: str = CONTROL_PLANE  # for messages
+    names: tuple[str, ...] = (DEFAULT_SCHEDULER,)  # the schedulerNames that only this one serves
     config: Mapping[str, Any] | None = None  # its KubeSchedulerConfiguration; None: not known
     flags: Sequence[str] = ()  # its flags that matter to a simulation
     operand: Operand | None = None  # its image and command; None: not known
     unknown: str = ""  # why its configuration is not known; empty: it is
-    doubts: tuple[str, ...] = ()  # why observed values cannot be its configuration or operand
+    doubts: tuple[str, ...] = ()  # why observed values cannot be its operand
+    idle: str = ""  # why it schedules nothing now, or why that is not known; empty: it schedules
 
 
-async def running_scheduler(
-    api: Api, platform: Platform, scheduler_name: str | None
-) -> RunningConfiguration:
-    """Return what the scheduler runs that serves this name; the control plane's if none does."""
-    own = await _of_control_plane(api, platform)
-    if scheduler_name is None or scheduler_name in (profiles_of(own.config or {}) or {}):
-        return own
+@dataclass(frozen=True, slots=True)
+class RunningSchedulers:
+    """The schedulers of a cluster; no schedulerName is that of two."""
+
+    control_plane: RunningConfiguration = RunningConfiguration()
+    secondary: tuple[RunningConfiguration, ...] = ()
+    unread: str = ""  # why SecondarySchedulers cannot be read; empty: they can
+
+    @property
+    def all(self) -> tuple[RunningConfiguration, ...]:
+        return (self.control_plane, *self.secondary)
+
+    def of(self, scheduler_name: str | None) -> RunningConfiguration:
+        """Return the one that serves this name; the control plane's if none does."""
+        serving = (running for running in self.all if scheduler_name in running.names)
+        return next(serving, self.control_plane)
+
+    def instead(
+        self, config: Mapping[str, Any], scheduler_name: str | None = None
+    ) -> RunningSchedulers:
+        """Return them with a configuration in the place of that of one of them.
+
+        It is the one that serves `scheduler_name`; without it, the only one that serves the
+        schedulerNames of the configuration, or else that of the control plane.
+        """
+        served = tuple(str(profile["schedulerName"]) for profile in profiles_of(config))
+        replaced = self.of(scheduler_name)
+        if scheduler_name is None:
+            same = (running for running in self.secondary if {*served} <= {*running.names})
+            replaced = next(same, replaced)
+        made = replace(replaced, names=served, config=config, flags=(), unknown="")
+        if replaced is self.control_plane:
+            return replace(self, control_plane=made)
+        others = (made if running is replaced else running for running in self.secondary)
+        return replace(self, secondary=tuple(others))
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """Why pods of a schedulerName are not scheduled now, or why that is not known."""
+        return {name: one.idle for one in self.all if one.idle for name in one.names}
+
+
+async def running_schedulers(api: ApiClient, platform: Platform) -> RunningSchedulers:
+    """Return what the schedulers run that the operator configures."""
+    control_plane = await _of_control_plane(api, platform)
+    if platform.owns_static_pods:
+        idle = await _idle(api, lease_of(platform), CONTROL_PLANE)
+        control_plane = replace(control_plane, idle=idle)
     try:
         listed = (await api.list(SECONDARY_SCHEDULERS)).items
+        taken = set(control_plane.names)
+        secondary = []
         for obj in sorted(listed, key=age):  # the older one keeps a name that two claim
-            if scheduler_name in _served_names(obj):
-                return await _of_secondary(api, platform, obj, own)
+            own = tuple(name for name in _served_names(obj) if name not in taken)
+            taken.update(own)
+            if own:
+                made = await _of_secondary(api, platform, obj, own, control_plane.operand)
+                secondary.append(made)
     except NotFound:  # the kind is not installed
-        return own
+        return RunningSchedulers(control_plane)
     except KubeError as error:
         problem = f"SecondarySchedulers are left out: {error_message(error)}"
-        return replace(own, doubts=(problem,))
-    return own
+        return RunningSchedulers(control_plane, unread=problem)
+    return RunningSchedulers(control_plane, tuple(secondary))
 
 
 def gate_flags(content: ParsedRevision) -> list[str]:
@@ -66,7 +122,7 @@ def gate_flags(content: ParsedRevision) -> list[str]:
     return [flag for flag in content.arguments if flag.startswith(FLAG_PREFIX)]
 
 
-async def _of_control_plane(api: Api, platform: Platform) -> RunningConfiguration:
+async def _of_control_plane(api: ApiClient, platform: Platform) -> RunningConfiguration:
     try:
         nodes = nodes_by_revision(await get_kubescheduler(api))
         revision = find_running_revision(await list_revisions(api, platform), nodes)
@@ -77,7 +133,19 @@ async def _of_control_plane(api: Api, platform: Platform) -> RunningConfiguratio
         )
     content = parse_revision(revision.content)
     operand = _operand(content.image, _command(content) or platform.operand_command)
-    return RunningConfiguration(content.config, gate_flags(content), operand)
+    served = tuple(str(profile["schedulerName"]) for profile in profiles_of(content.config))
+    return RunningConfiguration(CONTROL_PLANE, served, content.config, gate_flags(content), operand)
+
+
+async def _idle(api: ApiClient, lease: ObjectRef, title: str) -> str:
+    """Return why a scheduler schedules nothing now, or why that is not known; empty: it does."""
+    try:
+        observed = await find_object(api, lease)
+    except KubeError as error:
+        return f"whether {title} schedules is not known: {error_message(error)}"
+    place = f"{lease.namespace}/{lease.name}"
+    problem = lease_problem(observed, place, "scheduler", api.clock.now())
+    return f"{title} schedules nothing now: {problem}" if problem else ""
 
 
 # --- SecondarySchedulers ------------------------------------------------------------------------
@@ -90,24 +158,39 @@ def _served_names(scheduler: Object) -> Iterator[str]:
 
 
 async def _of_secondary(
-    api: Api, platform: Platform, scheduler: Object, own: RunningConfiguration
+    api: ApiClient,
+    platform: Platform,
+    scheduler: Object,
+    served: tuple[str, ...],
+    instead: Operand | None,
 ) -> RunningConfiguration:
-    """Return what it runs; the operand is that of `own` if it cannot be verified."""
+    """Return what it runs for the names that it serves.
+
+    The operand is that of the control plane, `instead`, if its own cannot be verified.
+    """
     name, content_hash = str(scheduler["metadata"]["name"]), running_hash(scheduler)
+    namespace = str(scheduler["spec"]["namespace"])
+    title = f"{SECONDARY_SCHEDULERS.kind} {name}"
+    idle = await _idle(api, LEASES.named(name, namespace), title)
+    running = RunningConfiguration(title, served, operand=instead, idle=idle)
     config_map = (await read_config_maps(api, scheduler, [content_hash])).get(content_hash)
     if config_map is None:
-        namespace = str(scheduler["spec"]["namespace"])
         ref = CONFIG_MAPS.named(config_map_name(name, content_hash), namespace)
-        doubt = (
-            f"the configuration of SecondaryScheduler {name} is not known: there is no {ref} with "
-            "the owner and the content that its status names"
+        unknown = (
+            f"the configuration of {title} is not known: there is no {ref} with the owner and the "
+            "content that its status names"
         )
-        return replace(own, doubts=(doubt,))
+        return replace(running, unknown=unknown)
     content = parse_content(content_of(config_map))
+    profiles = [own for own in profiles_of(content.config) if own["schedulerName"] in served]
+    if not profiles:
+        unknown = f"the configuration that {title} runs has no profile {served[0]}"
+        return replace(running, unknown=unknown)
+    served = tuple(str(profile["schedulerName"]) for profile in profiles)
+    running = replace(running, names=served, config={**content.config, "profiles": profiles})
     if problem := _operand_problem(scheduler, content, platform):
-        doubt = f"the image of SecondaryScheduler {name} is not started: {problem}"
-        return RunningConfiguration(content.config, (), own.operand, doubts=(doubt,))
-    return RunningConfiguration(content.config, (), _operand(content.image, _command(content)))
+        return replace(running, doubts=(f"the image of {title} is not started: {problem}",))
+    return replace(running, operand=_operand(content.image, _command(content)))
 
 
 def _operand_problem(scheduler: Object, content: ParsedRevision, platform: Platform) -> str:

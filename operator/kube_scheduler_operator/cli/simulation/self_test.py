@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from ...base import names
-from ...base.objects import Object, mapping
+from ...base.objects import Object, age, mapping
 from ...base.platform import Platform
 from ...base.templates import fit_name, render_object
 from ...config.language.schema import DEFAULT_SCHEDULER
@@ -59,9 +59,11 @@ async def profiles_to_try(api: ApiClient, platform: Platform) -> dict[str, str]:
     configured: Sequence[Any] = mapping(config).get("profiles") or ({},)
     for profile in configured:
         profiles[str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)] = _CONTROL_PLANE
-    for owner, obj in sorted((await list_by_name(api, SECONDARY_SCHEDULERS) or {}).items()):
+    secondaries = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
+    for obj in sorted(secondaries.values(), key=age):  # the older one keeps a name that two claim
+        owner = f"{SECONDARY_SCHEDULERS.kind} {obj['metadata']['name']}"
         for profile in mapping(obj.get("status")).get("profiles") or ():
-            profiles.setdefault(str(profile["schedulerName"]), f"SecondaryScheduler {owner}")
+            profiles.setdefault(str(profile["schedulerName"]), owner)
     return profiles
 
 

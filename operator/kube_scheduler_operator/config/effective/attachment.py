@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...base import names
@@ -35,6 +35,8 @@ class ValidationResult:
     spec: Mapping[str, Any] | None = None
     # warnings about the version in use; each path begins with the object
     warnings: tuple[Finding, ...] = ()
+    # why no scheduler runs the accepted version; empty if one does, or will
+    unused: str = field(default="", kw_only=True)
 
     @property
     def uses_last_accepted(self) -> bool:

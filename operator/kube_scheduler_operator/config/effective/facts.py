@@ -20,6 +20,7 @@ class Permissions:
     images: AllowedImages = EVERY_IMAGE  # of SecondarySchedulers
     agent_images: AllowedImages = EVERY_IMAGE  # of agents and sidecars
     namespaces: tuple[str, ...] | None = None  # of SecondarySchedulers; None: all are accepted
+    own_image: str = ""  # the operator's; empty: not known
 
 
 UNKNOWN_PERMISSIONS = Permissions(ALLOWED_BY_DEFAULT, ALLOWED_BY_DEFAULT)

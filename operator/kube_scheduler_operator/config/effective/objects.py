@@ -18,7 +18,7 @@ class Objects:
     """
 
     scheduler: Mapping[str, Any] | None = None  # None if it does not exist
-    kubescheduler: Mapping[str, Any] = field(default_factory=dict)  # only its spec matters
+    kubescheduler: Mapping[str, Any] = field(default_factory=dict)  # its spec, and one annotation
     # all SchedulerProfiles and SchedulerExtenders; None if the API does not serve the kind
     profiles: tuple[Mapping[str, Any], ...] | None = ()
     extenders: tuple[Mapping[str, Any], ...] | None = ()

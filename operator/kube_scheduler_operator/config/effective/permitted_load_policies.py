@@ -1,9 +1,10 @@
 """What users may set in a LoadPolicy beyond its rules: settings of node-metrics, and a token.
 
 node-metrics runs as root on every node and the annotator may patch nodes, so their arguments are an
-allow-list. A token is sent only to the host that the label of its Secret names. Otherwise a user
-who may write LoadPolicies could have any Secret of the namespace sent anywhere. Only the current
-spec is checked; a version that was accepted before stays in use.
+allow-list. A token is sent only to the host and port that the label of its Secret names, encrypted
+and to the owner of a verified certificate. Otherwise a user who may write LoadPolicies could have
+any Secret of the namespace sent anywhere, or read by others on the way. Only the current spec is
+checked; a version that was accepted before stays in use.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ WITHOUT_VALUE: Final = ("--max-of-samples",)
 _FIRST_PORT: Final = 1024
 """The first port that needs no privileges."""
 _VALUE: Final = re.compile(r"[A-Za-z0-9@:._/\\$()-]+")
-_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-"""Hosts that fit into a label's value."""
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+"""Hosts that a label's value can have; `_` separates the port."""
+_LONGEST_LABEL: Final = 63
+_HTTPS_PORT: Final = 443
 
 
 def refused_settings(
@@ -60,7 +63,7 @@ def refused_settings(
     prometheus = mapping(source.get("prometheus"))
     token = mapping(prometheus.get("tokenSecret"))
     if token.get("name"):
-        yield from _token(str(token["name"]), str(prometheus.get("url") or ""), secrets, namespace)
+        yield from _token(str(token["name"]), prometheus, secrets, namespace)
 
 
 def _is_allowed(argument: str) -> bool:
@@ -71,28 +74,42 @@ def _is_allowed(argument: str) -> bool:
 
 
 def _token(
-    name: str, url: str, secrets: Mapping[str, Object] | None, namespace: str
+    name: str,
+    prometheus: Mapping[str, Any],
+    secrets: Mapping[str, Object] | None,
+    namespace: str,
 ) -> Iterator[Problem]:
-    path = ("spec", "source", "prometheus", "tokenSecret", "name")
-    host = _host(url)
-    if not host:
-        message = (
-            "a token is sent only to a host of at most 63 letters, digits, dots and dashes; "
-            "correct url"
-        )
-        yield Problem(NOT_ALLOWED, ("spec", "source", "prometheus", "url"), message)
+    path: Path = ("spec", "source", "prometheus")
+    url = str(prometheus.get("url") or "")
+    place = _place(url)
+    if prometheus.get("insecureSkipVerify"):
+        message = "a token is sent only to the owner of a verified certificate"
+        fix = "remove this field, and name the certificate's CA in caConfigMap"
+        yield Problem(NOT_ALLOWED, (*path, "insecureSkipVerify"), message, fix)
+    if not url.lower().startswith("https:"):
+        message = "a token is sent only by https; use an https URL, or remove tokenSecret"
+        yield Problem(NOT_ALLOWED, (*path, "url"), message)
         return
-    fix = f"run kubectl -n {namespace} label secret {name} {names.TOKEN_FOR_LABEL}={host}"
+    if not place:
+        message = (
+            "a token is sent only to a host of letters, digits, dots and dashes, with at most 63 "
+            "characters including the port; correct url"
+        )
+        yield Problem(NOT_ALLOWED, (*path, "url"), message)
+        return
+    at = place.replace("_", ", port ")
+    path = (*path, "tokenSecret", "name")
+    fix = f"run kubectl -n {namespace} label secret {name} {names.TOKEN_FOR_LABEL}={place}"
     if secrets is None:
-        message = f'the token is sent to {host} only if a label of Secret "{name}" permits it'
+        message = f'the token is sent to {at} only if a label of Secret "{name}" permits it'
         yield Problem(NOT_ALLOWED, path, message, fix, WARNING)
-    elif label(secrets.get(name) or {"metadata": {}}, names.TOKEN_FOR_LABEL).lower() != host:
-        message = f'Secret "{name}" does not permit sending its token to {host}'
+    elif label(secrets.get(name) or {"metadata": {}}, names.TOKEN_FOR_LABEL).lower() != place:
+        message = f'Secret "{name}" does not permit sending its token to {at}'
         yield Problem(NOT_ALLOWED, path, message, fix)
 
 
-def _host(url: str) -> str:
-    """Return the host of a URL in lower case; empty if ambiguous or not a label's value."""
+def _place(url: str) -> str:
+    """Return HOST, or HOST_PORT for another port than 443; empty if ambiguous, or too long."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -102,4 +119,5 @@ def _host(url: str) -> str:
     plain = f"{host}:{port}" if port is not None else host
     if parts.netloc.lower() != plain or parts.query or parts.fragment or not _HOST.fullmatch(host):
         return ""
-    return host
+    place = host if port in (None, _HTTPS_PORT) else f"{host}_{port}"
+    return place if len(place) <= _LONGEST_LABEL else ""

@@ -386,7 +386,8 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "NodeResourcesFit.ignoredResourceGroups": "Groups of resources that are not checked: what "
     "precedes the slash.",
     "NodeResourcesFit.scoringStrategy": "How nodes are scored by the use of their resources.",
-    "NodeResourcesFit.scoringStrategy.type": "LeastAllocated spreads, MostAllocated packs, "
+    "NodeResourcesFit.scoringStrategy.type": "LeastAllocated prefers empty nodes, "
+    "MostAllocated full ones, "
     "RequestedToCapacityRatio follows a shape.",
     "NodeResourcesFit.scoringStrategy.resources": "Resources that count, with their weights.",
     "NodeResourcesFit.scoringStrategy.requestedToCapacityRatio": "The shape for type "

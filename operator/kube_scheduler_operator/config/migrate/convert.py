@@ -10,14 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ...base.findings import Path, Problem, did_you_mean
+from ...base.findings import Path, Problem, did_you_mean, listed_paths
 from ...base.go_values import boolean, integer, without_nulls
 from ..language.plugins.in_tree_plugins import NEWEST
 from ..language.schema import DEFAULT_SCHEDULER, GROUP, KIND
 from ..language.validation.configuration import Target, validate_config
-from .changes import Change, ConversionLog, unreadable
+from .changes import Change, ConversionError, ConversionLog, unreadable
 from .component_config import convert_component, convert_policy, convert_v1
-from .old_schema import POLICY, SOURCE_VERSIONS, V1, SourceVersion, spelled, unknown_fields
+from .old_schema import (
+    POLICY,
+    SOURCE_VERSIONS,
+    V1,
+    SourceVersion,
+    foreign_fields,
+    spelled,
+    unknown_fields,
+)
 
 _POLICY_FIELDS: Final = frozenset((
     "predicates", "priorities", "extenders", "hardPodAffinitySymmetricWeight",
@@ -88,6 +96,27 @@ def check_types(document: Any) -> None:
     source = POLICY if is_policy(document) else source_of(document)
     value = without_nulls(spelled(document, source, ConversionLog()))
     unknown_fields(value, source.schema, (), source.last_minor or NEWEST.minor)
+
+
+def foreign_content(document: Mapping[str, Any]) -> str:
+    """Return what a file has besides a scheduler's configuration, and the fix; quotes no value.
+
+    Arguments of plugins that are not kube-scheduler's have no schema: any are accepted.
+    """
+    try:
+        source = source_of(document)
+    except ConversionError:
+        return (
+            f"the file is not a {KIND} of {GROUP} in a known version; name the scheduler's own "
+            "file in --config"
+        )
+    paths = foreign_fields(document, source)
+    if not paths:
+        return ""
+    return (
+        f"{KIND} {source.name} does not have {listed_paths(paths)}, or has another type there; "
+        "correct or remove it"
+    )
 
 
 def is_policy(document: Any) -> bool:
@@ -165,6 +194,12 @@ _FLAG_FIELDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[str], Any]]]] 
 }
 """Flag -> the field that replaces it, and how its value is read."""
 NAME_FLAG: Final = "scheduler-name"
+POLICY_FLAGS: Final = (
+    "policy-config-file", "policy-configmap", "policy-configmap-namespace",
+    "use-legacy-policy-config", "algorithm-provider", NAME_FLAG, "lock-object-name",
+    "lock-object-namespace", "kubeconfig", "hard-pod-affinity-symmetric-weight",
+)  # fmt: skip
+"""Flags that have no place beside --config, or that newer versions do not have."""
 _HARD_AFFINITY_FLAG: Final = "hard-pod-affinity-symmetric-weight"
 
 

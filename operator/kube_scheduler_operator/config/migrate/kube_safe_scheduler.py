@@ -72,7 +72,7 @@ def convert_agents(
     names of other SchedulerExtenders; the new ones are added.
     """
     config = conversion.config
-    running = dict(_containers(documents))
+    running = {port: env for _, port, env in _containers(documents)}
     containers: dict[int, AgentContainer] = {}
     replaced: list[int] = []
     for index, extender in enumerate(config.get("extenders") or ()):
@@ -101,6 +101,12 @@ def convert_agents(
     return ConvertedObjects(tuple(objects), all_changes, conversion.problems)
 
 
+def agent_containers(config: Mapping[str, Any], documents: Sequence[Any]) -> frozenset[str]:
+    """Return the names of the containers that run agents which the configuration uses."""
+    ports = {_agents_of(extender)[0] for extender in config.get("extenders") or ()}
+    return frozenset(name for name, port, _ in _containers(documents) if port in ports)
+
+
 def _agents_of(extender: Any) -> tuple[int, Mapping[str, str]]:
     """Return (port, field of a verb -> policy); (-1, …) if a verb belongs to no agent."""
     entry = mapping(extender)
@@ -124,8 +130,8 @@ def _exists(policy: str) -> bool:
     return True
 
 
-def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (HTTP_PORT, the other environment variables) of all containers that may be agents.
+def _containers(documents: Sequence[Any]) -> Iterator[tuple[str, int, dict[str, str]]]:
+    """Yield (name, HTTP_PORT, other environment variables) of containers that may be agents.
 
     The default port is 80, if the container or its image confirms it.
     """
@@ -139,10 +145,11 @@ def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]
             }
             port = env.pop("HTTP_PORT", "")
             ports = [entry.get("containerPort") for entry in _objects(container, "ports")]
+            name = str(container.get("name"))
             if _PORT.fullmatch(port):
-                yield int(port), env
+                yield name, int(port), env
             elif not port and (DEFAULT_PORT in ports or "sched-ext" in str(container.get("image"))):
-                yield DEFAULT_PORT, env
+                yield name, DEFAULT_PORT, env
 
 
 def _objects(owner: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:

@@ -6,7 +6,7 @@ version. A wrong type is an error; an unknown field is removed and reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from ...base.decoding import UNKNOWN_FIELD
 from ...base.findings import Path, Problem
 from ...base.go_values import without_nulls
 from ..language.decode import decode_problems, decoded
-from ..language.plugins.in_tree_plugins import PLUGINS
+from ..language.plugins.in_tree_plugins import NEWEST, PLUGINS
 from ..language.schema import (
     ARGS,
     BOOL,
@@ -215,14 +215,9 @@ def read(
     document = without_nulls(spelled(document, source, report))
     unknown = unknown_fields(document, source.schema, (), source.last_minor)
     known: dict[str, Any] = decoded(document, source.schema, source.last_minor)
-    for owner, path in _plugin_configs(known):
-        for index, entry in enumerate(owner):
-            struct = _OLD_ARGS.get(entry.get("name", ""))
-            if struct is None or "args" not in entry:
-                continue
-            entry["args"] = without_nulls(entry["args"])
-            where = (*path, index, "args")
-            unknown += unknown_fields(entry["args"], struct, where, source.last_minor)
+    for entry, struct, path in _arguments(known):
+        entry["args"] = without_nulls(entry["args"])
+        unknown += unknown_fields(entry["args"], struct, path, source.last_minor)
     for problem in unknown:
         _remove(known, problem.path)
         if source.strict:
@@ -230,6 +225,17 @@ def read(
         else:
             report.same(problem.path, "removed, as kube-scheduler ignored it", problem.message)
     return known
+
+
+def foreign_fields(document: Mapping[str, Any], source: SourceVersion) -> list[Path]:
+    """Return the paths of fields that the version does not have, or has with another type."""
+    minor = source.last_minor or NEWEST.minor
+    value = without_nulls(spelled(document, source, ConversionLog()))
+    problems = list(decode_problems(value, source.schema, (), minor))
+    if not problems:
+        for entry, struct, path in _arguments(decoded(value, source.schema, minor)):
+            problems += decode_problems(without_nulls(entry["args"]), struct, path, minor)
+    return [problem.path for problem in problems]
 
 
 def unknown_fields(value: Any, schema: Struct, path: Path, minor: int) -> list[Problem]:
@@ -280,6 +286,15 @@ def _plugin_configs(document: Mapping[str, Any]) -> Iterable[tuple[list[Any], Pa
         yield document["pluginConfig"], ("pluginConfig",)
     for index, profile in enumerate(document.get("profiles", ())):
         yield profile.get("pluginConfig", []), ("profiles", index, "pluginConfig")
+
+
+def _arguments(document: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Struct, Path]]:
+    """Yield the entries of `pluginConfig` whose arguments have a schema, with it and their path."""
+    for entries, path in _plugin_configs(document):
+        for index, entry in enumerate(entries):
+            struct = _OLD_ARGS.get(entry.get("name", ""))
+            if struct is not None and "args" in entry:
+                yield entry, struct, (*path, index, "args")
 
 
 def _remove(document: Any, path: Path) -> None:

@@ -6,7 +6,7 @@ and from results of installers, never from a label.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -29,6 +29,7 @@ class DiskReport:
     kubeconfig: str = ""  # fingerprint of the scheduler's kubeconfig; empty if it is not watched
     # the files that were changed by hand: the manifest, files of the revision's directory
     edits: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # those of them that were deleted
     edit: str = ""  # fingerprint of these changes; empty without any
     labelled: int = 0  # the revision in the label of the manifest in place; 0 without one
     image: str = ""  # the image in the manifest in place, if kubeadm wrote it
@@ -39,14 +40,15 @@ class DiskReport:
 
     def serialise(self) -> str:
         """Return one line of JSON that fits into a termination message."""
-        shown = [path[-_LONGEST_PATH:] for path in self.edits[:_LISTED]]
+        shown = self.edits[:_LISTED]
         fields = {name: getattr(self, name) for name in DiskReport.__slots__ if name != "read"}
-        fields |= {"edits": shown, **self.read.fields()}
-        text = message.serialise(fields)
-        while len(text.encode()) > message.LIMIT:
-            shown.pop()
+        while True:
+            missing = [path for path in self.missing if path in shown]
+            fields |= {"edits": _short(shown), "missing": _short(missing), **self.read.fields()}
             text = message.serialise(fields)
-        return text
+            if len(text.encode()) <= message.LIMIT or not shown:
+                return text
+            shown = shown[:-1]
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -59,6 +61,7 @@ class DiskReport:
                 newest=revision_number(document["newest"]),
                 kubeconfig=str(document["kubeconfig"]),
                 edits=tuple(str(path) for path in list(document["edits"])[:_LISTED]),
+                missing=tuple(str(path) for path in list(document.get("missing", ()))[:_LISTED]),
                 edit=str(document["edit"]),
                 labelled=revision_number(document["labelled"]),
                 image=str(document.get("image", "")),
@@ -68,3 +71,7 @@ class DiskReport:
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
+
+
+def _short(paths: Sequence[str]) -> list[str]:
+    return [path[-_LONGEST_PATH:] for path in paths]

@@ -19,6 +19,7 @@ Versions:
 5. both: `boot`, `uptime`
 6. both: `image`, `work`; result: `apiServer`; report: `api_server`; outcome `Overtaken`
 7. both: `protocol`, the number of the version
+8. report: `missing`
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-VERSION: Final = 7
+VERSION: Final = 8
 
 LIMIT: Final = 4096
 """Bytes of a termination message that the kubelet keeps."""

@@ -47,7 +47,7 @@ class InstallerOutcome(StrEnum):
     """The node already has a newer revision; nothing was changed."""
 
     OVERTAKEN = "Overtaken"
-    """`kubeadm upgrade` is running on the node, or wrote another version; nothing was changed."""
+    """`kubeadm upgrade` may be running, or wrote another version; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,7 @@ class Activator:
                 layout.place(target)
                 layout.write_journal(journal)
         elif journal.placed is None or journal.boot_id != host.boot_id():
+            layout.confirm_placed()
             journal = self._placed(journal)
             layout.write_journal(journal)
         return self._watch(target, journal, prefix), journal

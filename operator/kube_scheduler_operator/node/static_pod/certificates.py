@@ -29,6 +29,7 @@ class Certificates:
         self._secrets = directory / SECRETS
         self._staging = directory / f".{SECRETS}-staging"
         self._disk = disk
+        self._synced: set[str] = set()  # what this process knows to be on the disk
 
     def has(self, name: str) -> bool:
         return self._path(name).is_dir()
@@ -43,11 +44,17 @@ class Certificates:
         """
         content = {key: File(value) for key, value in data.items()}
         if files.holds(self._path(name), content):
+            if name not in self._synced:
+                files.sync_directory(self._disk, self._path(name), content)
+            self._synced.add(name)
             return False
         _validate_pair(data)
         for directory in (self._secrets.parent, self._secrets):
             directory.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
-        return files.replace_directory(self._disk, self._path(name), content, self._staging)
+        self._synced.discard(name)
+        changed = files.replace_directory(self._disk, self._path(name), content, self._staging)
+        self._synced.add(name)
+        return changed
 
     def remove(self, name: str) -> bool:
         """Remove the directory of a Secret; return whether it existed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,8 +32,9 @@ class WatchedFiles:
 def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
     """Return the state of the disk now, in seconds since 1970.
 
-    While an installer replaces the scheduler, nothing counts as edited. A running `kubeadm upgrade`
-    is part of the fingerprint, so that its beginning and its end are reported.
+    While an installer replaces the scheduler, nothing counts as edited. While `kubeadm upgrade` may
+    be running, only its beginning, a missing manifest and its end change the fingerprint: each
+    further report would delay the next one.
     """
     kubeconfig_hash = fingerprint(watched.kubeconfig) if watched.kubeconfig else ""
     resource_dir, path = watched.resource_dir, watched.manifest_path
@@ -47,7 +49,7 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
     if revision and not (resource_dir / _JOURNAL).exists():
         changed = _changed(path, data, directory, hashes)
     written = kubeadm.read(path, OPERAND, now)
-    state: object = [changed, written.work] if written.work else changed
+    state: object = [written.work, data is None] if written.work else changed
     stock = placed is not None and not placed.mounts_revision
     return DiskReport(
         revision=revision,
@@ -55,6 +57,7 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
         newest=revision_directory.newest_verified(resource_dir),
         kubeconfig=kubeconfig_hash,
         edits=tuple(name for name, _ in changed),
+        missing=tuple(name for name, _ in changed if not os.path.lexists(name)),
         edit=digest(json.dumps(state).encode())[:16] if state else "",
         labelled=(placed.labelled if placed is not None else 0),
         image=written.image if stock else "",

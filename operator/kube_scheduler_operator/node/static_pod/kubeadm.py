@@ -50,15 +50,20 @@ def read(manifest_path: Path, component: str, now: float) -> KubeadmFiles:
     return KubeadmFiles(
         image_in(files.read(manifest_path), component),
         image_in(files.read(beside), API_SERVER),
-        running_upgrade(manifest_path.parent.parent, now),
+        running_upgrade(upgrade_dir(manifest_path), now),
     )
 
 
-def running_upgrade(kubernetes_dir: Path, now: float) -> str:
+def upgrade_dir(manifest_path: Path) -> Path:
+    """Return the directory in which upgrades have theirs."""
+    return manifest_path.parent.parent / "tmp"
+
+
+def running_upgrade(directory: Path, now: float) -> str:
     """Name the directory of an upgrade that moved a manifest recently; empty without one."""
     names = []
     with contextlib.suppress(OSError):  # the last step of kubeadm removes it
-        for path in (kubernetes_dir / "tmp").iterdir():
+        for path in directory.iterdir():
             if path.name.startswith(WORK) and not path.is_symlink():
                 age = now - path.stat().st_mtime
                 if -LONGEST_STEP < age < LONGEST_STEP:

@@ -6,6 +6,8 @@
     R/kube-scheduler-pod-N/hashes.json                     the hash of each of these files
     R/kube-scheduler-pod-N/outcome.json                    result of its installation
     R/kube-scheduler-stock/kube-scheduler.yaml             the manifest that predates the operator
+    R/kube-scheduler-stock/kube-scheduler-HASH.yaml        one that kubeadm wrote and was followed
+    R/kube-scheduler-stock/refused-HASH.yaml               another one that was replaced
     R/kube-scheduler-stock/edited-HASH.yaml                a revision's manifest that was edited
     R/kube-scheduler-last-known-good                       link to the last healthy manifest
     R/kube-scheduler-swap.json                             the journal of a swap in progress
@@ -34,6 +36,7 @@ from ...base import files
 from ...base.files import Disk, File
 from ...base.names import OPERAND
 from ..protocol.result import STOCK, Result
+from ..protocol.upgrade_request import is_upgrade
 from . import disk_state, kubeadm, manifest, revision_directory
 from .kubeadm import KubeadmFiles
 from .manifest import Manifest
@@ -145,7 +148,9 @@ class Layout:
 
     def prepare(self, target: Manifest) -> None:
         """Write a copy of `target` that the kubelet ignores, ready to be renamed."""
-        if files.read(self._prepared, follow=False) != target.data:
+        if files.read(self._prepared, follow=False) == target.data:
+            self._disk.sync(self._prepared)
+        else:
             self._disk.write(self._prepared, File(target.data))
 
     def place(self, target: Manifest) -> None:
@@ -153,6 +158,10 @@ class Layout:
         self.prepare(target)
         self._disk.rename(self._prepared, self.manifest_path)
         self._disk.sync(self.manifest_path.parent)
+
+    def confirm_placed(self) -> None:
+        """Sync the manifest in place, which another program wrote, or an installer that ended."""
+        files.sync_file(self._disk, self.manifest_path)
 
     def withdraw(self) -> None:
         """Remove the manifest; the kubelet stops the scheduler."""
@@ -207,6 +216,7 @@ class Layout:
             hashes = hashes.replacing(known, present[POD_FILE].data)
         desired[HASHES_FILE] = File(hashes.serialise())
         if files.holds(directory, {**present, **desired}):
+            files.sync_directory(self._disk, directory, {**present, **desired})
             return False
         like_present = {**desired, **present}
         if HASHES_FILE not in present:  # written by an older operator
@@ -230,31 +240,50 @@ class Layout:
     def kubeadm(self) -> KubeadmFiles:
         return kubeadm.read(self.manifest_path, OPERAND, time.time())
 
-    def adopt(self, other: Manifest) -> None:
+    def adopt(self, other: Manifest) -> bool:
         """Save a manifest that the operator did not write, byte for byte.
 
         The first one is the stock manifest, and the last known good one until a revision is
-        healthy. Later ones (from kubeadm upgrade) are saved beside it under their hash. A manifest
-        of a revision that a person edited is saved as well, but never restored by a removal.
+        healthy. Later ones that are followed (from kubeadm upgrade) are saved beside it under their
+        hash. Others, which are only replaced, are saved under another prefix and never restored.
+
+        Returns:
+            Whether a removal may restore it.
         """
-        stock = files.read(self.stock, follow=False)
-        newest = self.adopted()
-        if stock == other.data and newest is not None and newest.data == other.data:
-            self._adopt_as_last_known_good()
-            return
-        path = self.stock
-        if other.mounts_revision:
-            path = path.with_name(f"edited-{sha256(other.data).hexdigest()[:12]}.yaml")
-        elif stock not in (None, other.data) or not manifest.is_plausible(other.data):
-            path = path.with_name(f"kube-scheduler-{sha256(other.data).hexdigest()[:12]}.yaml")
-        # After a downgrade an older one is the newest again.
+        stock, newest = files.read(self.stock, follow=False), self.adopted()
         is_newest = newest is not None and newest.data == other.data
-        if files.read(path, follow=False) != other.data or not (other.mounts_revision or is_newest):
+        if stock == other.data and is_newest:
+            files.sync_file(self._disk, self.stock)
+            self._adopt_as_last_known_good()
+            return True
+        kept = not other.mounts_revision and self._is_followed(other, newest)
+        path = self.stock
+        if not kept or stock not in (None, other.data):
+            kind = "kube-scheduler" if kept else "edited" if other.mounts_revision else "refused"
+            path = path.with_name(f"{kind}-{sha256(other.data).hexdigest()[:12]}.yaml")
+        # After a downgrade an older one is the newest again.
+        if files.read(path, follow=False) != other.data or (kept and not is_newest):
             self._disk.mkdir(path.parent)
             self._disk.sync(path.parent.parent)
             files.replace_file(self._disk, path, File(other.data), self._scratch)
+        else:
+            files.sync_file(self._disk, path)
         if path == self.stock:
             self._adopt_as_last_known_good()
+        return kept
+
+    def _is_followed(self, placed: Manifest, newest: Manifest | None) -> bool:
+        """Return whether a manifest in place may succeed the newest adopted one.
+
+        In kubeadm's form, it has the same image, or one that requests an upgrade.
+        """
+        if not manifest.is_plausible(placed.data):
+            return False
+        before = kubeadm.image_in(newest.data, OPERAND) if newest is not None else ""
+        found = self.kubeadm()
+        return (
+            not before or found.image == before or is_upgrade(found.image, before, found.api_server)
+        )
 
     def adopted(self) -> Manifest | None:
         """Return the newest adopted manifest that is plausible; None without one."""
@@ -323,9 +352,9 @@ class Layout:
 
     def _link(self, path: Path) -> None:
         target = path.relative_to(self.resource_dir).as_posix()
-        if not (
-            self.last_known_good.is_symlink() and str(self.last_known_good.readlink()) == target
-        ):
+        if self.last_known_good.is_symlink() and str(self.last_known_good.readlink()) == target:
+            self._disk.sync(self.last_known_good.parent)
+        else:
             files.replace_link(self._disk, self.last_known_good, target, self._scratch)
 
     def staged(self, revision: int) -> Manifest | None:
@@ -378,8 +407,7 @@ class Layout:
     def write_outcome(self, result: Result) -> None:
         path = self.revision_dir(result.revision) / OUTCOME_FILE
         data = (result.serialise() + "\n").encode()
-        if files.read(path, follow=False) != data:
-            files.replace_file(self._disk, path, File(data), self._scratch)
+        files.ensure_file(self._disk, path, File(data), self._scratch)
 
     def journal(self) -> Journal | None:
         """Return the journal of the swap in progress; None without one."""
@@ -389,9 +417,8 @@ class Layout:
         files.replace_file(self._disk, self._journal, File(journal.serialise()), self._scratch)
 
     def clear_journal(self) -> None:
-        if self._journal.exists():
-            self._disk.unlink(self._journal)
-            self._disk.sync(self.resource_dir)
+        self._disk.unlink(self._journal)
+        self._disk.sync(self.resource_dir)
 
     def clear(self) -> list[str]:
         """Remove all of the operator's files, the adopted manifests last.
@@ -405,8 +432,10 @@ class Layout:
             self._disk.unlink(path)
         self._disk.remove_tree(self.stock.parent)
         self._disk.unlink(self.lock)
-        with contextlib.suppress(OSError):  # it may have other files
-            self.resource_dir.rmdir()
+        # A guard's Pod creates the directory of upgrades. Both may have other files.
+        for directory in (self.resource_dir, kubeadm.upgrade_dir(self.manifest_path)):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
         return strangers
 
     def _manifest(self, path: Path, *, follow: bool = True) -> Manifest | None:

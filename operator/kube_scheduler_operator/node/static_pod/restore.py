@@ -66,7 +66,9 @@ class Restore:
         current = layout.current()
         work = layout.kubeadm().work
         if work and current is not None:
-            raise UpgradeRunningError(f"`kubeadm upgrade` is running on this node ({work})")
+            raise UpgradeRunningError(
+                f"`kubeadm upgrade` may be running on this node: {work} exists"
+            )
         ours = current is None or current.revision is not None or current.mounts_revision
         target = layout.adopted() if ours else current
         if target is None:

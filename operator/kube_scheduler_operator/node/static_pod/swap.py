@@ -85,8 +85,7 @@ class Swap:
             self._clear_own_journal(journal)
             return self._result(InstallerOutcome.OVERTAKEN, overtaken)
         if current is not None and not layout.is_ours(current):
-            layout.adopt(current)
-            self._from_kubeadm = self._is_other_version()
+            self._from_kubeadm = layout.adopt(current) and self._is_other_version()
         superseded = self.stage()
         if superseded is not None:
             return superseded
@@ -113,7 +112,7 @@ class Swap:
         in_place = current.data == self._files.target.data
         proven = journal is not None or self._layout.outcome(options.revision) is not None
         if kubeadm.work and not (in_place and proven):
-            return f"`kubeadm upgrade` is running on this node ({kubeadm.work})"
+            return f"`kubeadm upgrade` may be running on this node: {kubeadm.work} exists"
         if not options.follow_kubeadm or current.revision is not None or current.mounts_revision:
             return ""
         if is_upgrade(kubeadm.image, self._files.target.image, kubeadm.api_server):

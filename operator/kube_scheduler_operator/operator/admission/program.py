@@ -132,19 +132,29 @@ class WebhookServer:
     async def serve(self, serving: ServeOrder) -> None:
         """Serve with this certificate from now on; a problem is reported."""
         pair = KeyPair(serving.certificate.encode(), serving.key.encode())
-        try:
-            if self._certificate is None:
-                self._certificate = await asyncio.to_thread(ServingCertificate, pair=pair)
+        while True:
+            try:
+                await self._use(pair)
+            except CertificateError as error:
+                self._report(str(error))
+            except OSError as error:  # a full disk, no file descriptor
+                self._report(str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            except Exception as error:  # another certificate may do
+                self._report(contained("webhook", names.ASSIGNMENT, error))
             else:
-                await asyncio.to_thread(self._certificate.load, pair)
-            self._reports.certificate = serving.certificate
-            if self._listener is None:
-                await self._listen(self._certificate)
-            self._report("")
-        except CertificateError as error:
-            self._report(str(error))
-        except Exception as error:  # another certificate may do
-            self._report(contained("webhook", names.ASSIGNMENT, error))
+                self._report("")
+            return
+
+    async def _use(self, pair: KeyPair) -> None:
+        if self._certificate is None:
+            self._certificate = await asyncio.to_thread(ServingCertificate, pair=pair)
+        else:
+            await asyncio.to_thread(self._certificate.load, pair)
+        self._reports.certificate = pair.certificate.decode()
+        if self._listener is None:
+            await self._listen(self._certificate)
 
     async def close(self) -> None:
         """Stop listening, and end the requests in progress."""

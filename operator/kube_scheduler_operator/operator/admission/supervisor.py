@@ -15,6 +15,7 @@ from typing import Final
 from ...base.backoff import Backoff
 from ...base.klog import kv
 from ...base.objects import Object
+from ...base.tasks import keep
 from .pipe import REPORT_LINE, SchedulersOrder, ServeOrder, StartOrder, WebhookReport, order_line
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,9 @@ class WebhookProcess:
             self._desired.serving = serving
             self._news.set()
         if self._task is None:
-            self._task = asyncio.create_task(self._keep(), name="webhook process")
+            self._task = asyncio.create_task(
+                keep("webhook process", self._keep), name="webhook process"
+            )
 
     def use(self, schedulers: Sequence[Object]) -> None:
         """Decide by these SecondarySchedulers, reduced by `admission_review.essentials`."""
@@ -119,15 +122,21 @@ class WebhookProcess:
         assert process.stdin is not None  # noqa: S101 - it is a pipe
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         ordering = asyncio.create_task(self._order(process.stdin))
+        following = asyncio.create_task(self._follow(process.stdout))
         try:
-            if reason := await self._follow(process.stdout):
+            # Without orders it would keep an old certificate.
+            await asyncio.wait({ordering, following}, return_when=asyncio.FIRST_COMPLETED)
+            if ordering.done():
+                ordering.result()
+            if reason := await following:
                 process.kill()
             code = await _ended(process)
             return reason or _described(code)
         finally:
             self.port, self.pid, self.certificate = 0, 0, ""
             ordering.cancel()
-            await asyncio.gather(ordering, return_exceptions=True)
+            following.cancel()
+            await asyncio.gather(ordering, following, return_exceptions=True)
             process.stdin.close()
             await _ended(process)
 

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
+from ...base.management import REMOVED, UNMANAGED
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.times import seconds_left
@@ -33,6 +34,7 @@ from ..model.apply import new_object
 from ..model.plan import Create, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
 from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, Status, merge_conditions
+from ..status.scheduler_lease import control_plane_lease
 from .managed import scheduler_conditions
 from .operand_image import operand_image, operand_version
 
@@ -47,8 +49,7 @@ _OWN_KINDS: Final = (
     LOAD_POLICIES,
     OPERATOR_SETTINGS,
 )
-_FIELD: Final = "spec.managementState of KubeScheduler cluster is"
-_UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it is Managed again"
+_UNMANAGED: Final = "the operator changes no {} until it is Managed again"
 
 
 def report_cluster_operator(
@@ -89,11 +90,15 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
 
 
 def _ready_pods(snapshot: Snapshot) -> Condition:
+    type_ = names.STATIC_PODS_AVAILABLE
     ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
     message = f"{'1 scheduler pod is' if ready == 1 else f'{ready} scheduler pods are'} Ready"
     if not ready:
-        return Condition(names.STATIC_PODS_AVAILABLE, "False", "NoReadyScheduler", message)
-    return Condition(names.STATIC_PODS_AVAILABLE, "True", AS_EXPECTED, message)
+        return Condition(type_, "False", "NoReadyScheduler", message)
+    problem, _ = control_plane_lease(snapshot)
+    if problem:
+        return Condition(type_, "False", "LeaseNotRenewed", problem)
+    return Condition(type_, "True", AS_EXPECTED, message)
 
 
 def _versions(snapshot: Snapshot) -> dict[str, str]:
@@ -145,11 +150,14 @@ def desired_cluster_operator(
     from that of an existing object.
     """
     platform, existing, now = snapshot.platform, snapshot.cluster_operator, snapshot.now
-    management_state = str(snapshot.spec.get("managementState") or "")
-    hands_off = {"Unmanaged": _UNMANAGED, "Removed": f"{_FIELD} Removed: {removal}"}
+    own = f'SecondaryScheduler "{snapshot.settings.managed_scheduler}"'
+    paused = "scheduler of the control plane" if platform.owns_static_pods else own
+    management = snapshot.management
+    hands_off = {UNMANAGED: _UNMANAGED.format(paused), REMOVED: removal}
     requeue_after = None
-    if message := hands_off.get(management_state):
-        unions = [Condition(a.type, "Unknown", management_state, message) for a in AGGREGATES]
+    if management.state in hands_off:
+        message = f"{management}: {hands_off[management.state]}"
+        unions = [Condition(a.type, "Unknown", management.state, message) for a in AGGREGATES]
     else:
         unions, requeue_after = _summaries(platform, conditions, now)
     status_now: Mapping[str, Any] = (existing or {}).get("status") or {}
@@ -304,12 +312,23 @@ def union(
     requeue_after = min(waits, default=None)
 
     if not bad:
-        message = _message(matching, "" if prefix_healthy else aggregate.good) or "All is well"
+        shown = matching if prefix_healthy else [_dated(aggregate, c) for c in matching]
+        message = _message(shown, "" if prefix_healthy else aggregate.good) or "All is well"
         return Union(Condition(aggregate.type, aggregate.good, AS_EXPECTED, message), requeue_after)
     opposite: Status = "False" if aggregate.good == "True" else "True"
     status: Status = opposite if any(c.status == opposite for c in bad) else "Unknown"
     reason = "::".join(sorted(_reason(c, aggregate.type) for c in bad))
     return Union(Condition(aggregate.type, status, reason, _message(bad)), requeue_after)
+
+
+def _dated(aggregate: Aggregate, condition: Condition) -> Condition:
+    """A condition for a good result; a bad one with its status, and when it counts."""
+    if condition.status == aggregate.good:
+        return condition
+    inertia = aggregate.inertia.of(condition.type)
+    what = f"{condition.type} is {condition.status}, which counts after {inertia:g} s"
+    lines = [f"{what}: {line}" for line in condition.message.splitlines()] or [what]
+    return replace(condition, status=aggregate.good, message="\n".join(lines))
 
 
 def _wait(condition: Condition, inertia: float, now: datetime) -> float:

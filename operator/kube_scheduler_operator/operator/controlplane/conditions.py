@@ -11,6 +11,7 @@ from typing import Final
 
 from ...base import names
 from ...base.findings import Finding
+from ...base.management import UNMANAGED, how_to_request
 from ...base.objects import annotation
 from ...base.times import timestamp
 from ...config.effective.control_plane.recorded_inputs import read_inputs
@@ -29,9 +30,16 @@ from ..status.conditions import (
 from ..status.scheduler_lease import control_plane_lease, lease_holder
 from .revision.history import Revision
 from .revision.revise import RevisionResult
-from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
+from .rollout.drift import (
+    described,
+    hand_edits,
+    has_drifted,
+    has_edited_label,
+    keeps_hand_edits,
+)
 from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus
+from .rollout.observe import observe
 from .rollout.removal import Removal
 from .rollout.rollout_step import RolloutStep, describe
 from .versions import skew_condition, versions
@@ -63,7 +71,8 @@ REVISION_FAILED: Final = "RevisionFailed"
 """Reason of NodeInstallerDegraded: the desired content did not stay healthy and is quarantined."""
 
 
-def from_findings(findings: Sequence[Finding]) -> list[Condition]:
+def from_findings(findings: Sequence[Finding], unused: str = "") -> list[Condition]:
+    """The conditions of findings; `unused` is why the settings that they are about do not run."""
     types = (
         names.CONFIG_OBSERVATION_DEGRADED,
         names.TARGET_CONFIG_DEGRADED,
@@ -82,7 +91,9 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         unsupported = Condition(upgradeable, "True", "NoUnsupportedConfigOverrides")
     return [
         *(_of_findings(type_, findings) for type_ in types),
-        warnings_condition(warnings, (f for f in findings if f.condition == warnings)),
+        warnings_condition(
+            warnings, (f for f in findings if f.condition == warnings), unused=unused
+        ),
         unsupported,
     ]
 
@@ -137,13 +148,27 @@ def removal_conditions(removal: Removal) -> list[Condition]:
     progressing, failing = names.NODE_INSTALLER_PROGRESSING, names.NODE_INSTALLER_DEGRADED
     failures = [f'node "{node}": {why}' for node, why in sorted(removal.failures.items())]
     step = removal.step
+    removed = f"the operator is {'removed' if removal.done else 'being removed'}"
     return [
         Condition(progressing, "False", "Removed", removal.progress)
         if removal.done
         else Condition(progressing, "True", "Removing", removal.progress),
         _collected(failing, "RestoreFailed", failures),
         write_error(step.snapshot),
-        _available(step, f"{_active(step)}; the operator is being removed"),
+        _available(step, f"{_active(step)}; {removed}"),
+        _nodes(step),
+    ]
+
+
+def unmanaged_conditions(snapshot: Snapshot) -> list[Condition]:
+    """The conditions of static Pods that are Unmanaged: what is observed of them."""
+    observation = observe(snapshot)
+    step = RolloutStep(snapshot, RevisionResult(), observation)
+    return [
+        write_error(snapshot),
+        _available(step, _active(step)),
+        lease_holder(snapshot),
+        skew_condition(versions(snapshot, observation.operands, observation.disks)),
         _nodes(step),
     ]
 
@@ -297,7 +322,7 @@ def _healthy(step: RolloutStep) -> str:
     ready = sum(pod is not None and pod.ready and pod.revision == number for pod in pods)
     nodes = "node" if len(statuses) == 1 else "nodes"
     message = f"{ready} of {len(statuses)} {nodes} at revision {number}"
-    if desired is not None and desired.number == number:
+    if ready and desired is not None and desired.number == number:
         profile = _profile(desired.inputs)
         message += f", profile {profile}" if profile else ""
     return message
@@ -341,8 +366,9 @@ def _static_pods(step: RolloutStep) -> Condition:
                 "will be put back: find out who changed the manifest"
             )
     problems += [f'node "{node}": {why}' for node, why in sorted(step.refusals.items())]
+    pause = how_to_request(step.snapshot.platform, UNMANAGED)
     problems += [
-        f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
+        f"{edited}, and will be put back; to keep an edit, {pause}"
         for edited in _edited(step, kept=False)
     ]
     by_kubeadm = sorted(s.node for s in step.node_statuses if _is_of_kubeadm(step, s))
@@ -351,7 +377,10 @@ def _static_pods(step: RolloutStep) -> Condition:
             f"the manifest on {', '.join(by_kubeadm)} has kubeadm's form: kubeadm's arguments of "
             "the scheduler are not used. Set flags in spec.unsupportedConfigOverrides.arguments"
         )
-    return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+    if problems or not observation.not_ready:
+        return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+    unseen = f"not observed on {', '.join(sorted(observation.not_ready))}: not Ready"
+    return Condition(names.STATIC_PODS_DEGRADED, "False", AS_EXPECTED, unseen)
 
 
 def _is_of_kubeadm(step: RolloutStep, status: NodeStatus) -> bool:
@@ -368,11 +397,8 @@ def _edited(step: RolloutStep, *, kept: bool) -> list[str]:
         disk = step.observation.disks.get(status.node)
         edits = () if step.is_kubeadms(status.node) else hand_edits(status, disk)
         if edits and disk is not None and keeps_hand_edits(step.snapshot, status, disk) is kept:
-            files = ", ".join(edits)
-            sentences.append(
-                f'node "{status.node}": {files} changed since revision {status.current} was '
-                "installed"
-            )
+            since = f"since revision {status.current} was installed"
+            sentences.append(f'node "{status.node}": {described(disk)} {since}')
     return sentences
 
 
@@ -396,15 +422,28 @@ def _hand_edits(step: RolloutStep) -> Condition:
                 "the Pod: the kubelet creates it again, and the scheduler keeps running"
             )
             problems.append(("LabelEdited", message))
+    if not problems and (unseen := _unobserved(step)):
+        return Condition(names.HAND_EDITS, "Unknown", "NotObserved", aggregate(unseen))
     return problem_condition(names.HAND_EDITS, problems)
+
+
+def _unobserved(step: RolloutStep) -> list[str]:
+    """The nodes with a revision whose files no program reads now, or has read yet."""
+    sentences = []
+    for status in step.node_statuses:
+        why = step.observation.not_ready.get(status.node, "")
+        if status.current and not why and status.node not in step.observation.disks:
+            why = f'node "{status.node}": no guard has reported yet'
+        if status.current and why:
+            sentences.append(f"{why}; whether its files were edited is not known")
+    return sentences
 
 
 def _kubeadm_upgrade(step: RolloutStep) -> Condition:
     """Informational: what waits for kubeadm, and what kubeadm waits for."""
     problems = []
     for node, hold in sorted(step.holds.items()):
-        reason = "Running" if hold.work else "Requested" if hold.requested else "NodesNotUpgraded"
-        problems.append((reason, f'node "{node}": {hold.why}'))
+        problems.append((hold.reason, f'node "{node}": {hold.why}'))
     problems += [
         ("Requested", f'node "{node}": kubeadm wrote {request.image}; a revision with it follows')
         for node, request in sorted(step.requests.items())

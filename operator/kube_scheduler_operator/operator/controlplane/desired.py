@@ -45,13 +45,18 @@ def desired_content(snapshot: Snapshot) -> tuple[RevisionContent | None, tuple[F
         (configuration and Pod of the revision, without the cluster's credentials; None if an error
         blocks it, all errors and warnings).
     """
-    image, kept = operand_image(snapshot), adopted(snapshot)
-    facts = facts_of(snapshot, image, kept)
-    control_plane = effective_control_plane(objects_of(snapshot), facts)
+    control_plane, kept = desired_control_plane(snapshot), adopted(snapshot)
+    image = operand_image(snapshot)
     findings = (*kept.findings, *control_plane.findings, *image_findings(image))
     if any(finding.blocking for finding in findings):
         return None, findings
     return content_of(control_plane, {}, kept), findings
+
+
+def desired_control_plane(snapshot: Snapshot) -> EffectiveControlPlane:
+    """What the objects lead to, without what was accepted before, for commands."""
+    facts = facts_of(snapshot, operand_image(snapshot), adopted(snapshot))
+    return effective_control_plane(objects_of(snapshot), facts)
 
 
 def content_of(
@@ -158,6 +163,7 @@ def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
             settings.allowed_images,
             settings.agent_images,
             tuple(platform.secondary_namespaces(settings.secondary_namespaces)),
+            settings.operator_image,
         ),
     )
 

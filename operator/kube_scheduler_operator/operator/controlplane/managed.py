@@ -10,24 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding
-from ...base.objects import Object, annotation, is_being_deleted, mapping
+from ...base.objects import Object, annotation, is_being_deleted, label, mapping
 from ...base.recognition import Recognition
 from ...config.effective.control_plane.accepted_settings import AcceptedSettings
 from ...config.effective.control_plane.recorded_inputs import read_inputs, record
 from ...config.effective.control_plane.scheduler import EffectiveControlPlane
 from ...config.effective.facts import Facts
-from ...config.effective.managed import managed_spec, settings_without_effect
+from ...config.effective.managed import USERS_FIELDS, managed_spec, settings_without_effect
 from ...config.effective.pipeline import is_ours
 from ...config.language.merging.presets import DEFAULT_PROFILE
 from ...config.language.versions import Version, version_skew
-from ...kube.resource import SECONDARY_SCHEDULERS
+from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
 from ..model.apply import annotated, create, new_object
 from ..model.plan import Action, Delete, Event, Replace
+from ..model.pod_status import is_ready
 from ..model.snapshot import Snapshot
 from ..status.conditions import (
     AS_EXPECTED,
@@ -62,6 +63,9 @@ STATIC_POD_CONDITIONS: Final = frozenset(
 )
 """Conditions that an operator on another platform may have left."""
 
+USERS_RECORD: Final = "managedScheduler"
+"""The field of KubeScheduler's status with what users set in the object, which outlives it."""
+
 _SHOWN: Final = 5
 """The number of schedulers that a message names."""
 
@@ -94,7 +98,8 @@ def managed_scheduler(
         return ManagedScheduler(findings=tuple(findings))
     if control_plane.composition.blocking or (current and is_being_deleted(current)):
         return ManagedScheduler(None, tuple(findings))
-    spec = managed_spec(control_plane, facts, mapping(mapping(current).get("spec")))
+    before = users_fields(snapshot) if current is None else mapping(current.get("spec"))
+    spec = managed_spec(control_plane, facts, before)
     objects, settings = control_plane.composition.inputs.objects, control_plane.settings
     own = settings.spec if settings is not None else None
     recorded = record(objects.scheduler, objects.kubescheduler, {}, {}, own)
@@ -115,13 +120,36 @@ def accepted_by(snapshot: Snapshot) -> AcceptedSettings | None:
     return AcceptedSettings(1, inputs, image, recorded_in=f'SecondaryScheduler "{name}"')
 
 
-def remove_scheduler(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Delete it, with everything that belongs to it; one of another client stays."""
+def managed_name(snapshot: Snapshot) -> str:
+    """Its name; empty if the operator has not made it, or the platform has static Pods."""
     name = snapshot.settings.managed_scheduler
     current = snapshot.secondaries.schedulers.get(name)
-    if current is None or not is_ours(current) or is_being_deleted(current):
+    ours = current is not None and is_ours(current)
+    return name if ours and not snapshot.platform.owns_static_pods else ""
+
+
+def users_fields(snapshot: Snapshot) -> dict[str, Any]:
+    """What users set in it: in the object, or in the record of the last one of its name."""
+    name = snapshot.settings.managed_scheduler
+    current = snapshot.secondaries.schedulers.get(name)
+    if current is not None and is_ours(current):
+        fields = mapping(current.get("spec"))
+    else:
+        recorded = mapping(snapshot.status.get(USERS_RECORD))
+        fields = recorded if recorded.get("name") == name else {}
+    return {key: fields[key] for key in USERS_FIELDS if key in fields}
+
+
+def remove_scheduler(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Delete it, with everything that belongs to it; one of another client stays."""
+    name = managed_name(snapshot)
+    current = snapshot.secondaries.schedulers.get(name)
+    if current is None or is_being_deleted(current):
         return ()
-    event = Event("SecondarySchedulerDeleted", f"Deleted SecondaryScheduler/{name}: it is Removed")
+    message = f"Deleted SecondaryScheduler/{name}: it is Removed"
+    if kept := ", ".join(f"spec.{key}" for key in users_fields(snapshot)):
+        message += f"; its {kept} will be set again if it is Managed again"
+    event = Event("SecondarySchedulerDeleted", message)
     return (Delete(SECONDARY_SCHEDULERS, current, (event,)),)
 
 
@@ -131,7 +159,11 @@ def _write(
     notes = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
     if current is None:
         made = new_object(SECONDARY_SCHEDULERS, name, annotations=notes)
-        return create(SECONDARY_SCHEDULERS, {**made, "spec": dict(spec)}, exclusive=True)
+        created = create(SECONDARY_SCHEDULERS, {**made, "spec": dict(spec)}, exclusive=True)
+        if kept := ", ".join(f"spec.{key}" for key in USERS_FIELDS if key in spec):
+            message = f"Set {kept} of SecondaryScheduler/{name} as users had set it before"
+            created = replace(created, events=(*created.events, Event("SettingsRestored", message)))
+        return created
     before, noted = mapping(current.get("spec")), annotated(current, notes)
     if spec == before and noted == current:
         return None
@@ -196,12 +228,30 @@ def platform_condition(snapshot: Snapshot) -> tuple[Condition, ...]:
     return (Condition(names.PLATFORM_CHANGED, "False", AS_EXPECTED, message),)
 
 
+def _alive(snapshot: Snapshot) -> dict[str, Object]:
+    schedulers = sorted(snapshot.secondaries.schedulers.items())
+    return {name: obj for name, obj in schedulers if not is_being_deleted(obj)}
+
+
+def removal_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
+    """The conditions while it is being removed, and afterwards; other schedulers stay."""
+    own, moving = managed_name(snapshot), names.SCHEDULERS_PROGRESSING
+    others = {name: obj for name, obj in _alive(snapshot).items() if name != own}
+    if own:
+        message = f'SecondaryScheduler "{own}" is being deleted'
+        progress = Condition(moving, "True", "Removing", message)
+    else:
+        name = snapshot.settings.managed_scheduler
+        message = f'SecondaryScheduler "{name}" of the operator is removed'
+        if others:
+            message += f"; those of users stay: {_shown(list(others))}"
+        progress = Condition(moving, "False", "Removed", message)
+    available = (_available(snapshot, others),) if others else ()
+    return (progress, *available, skew_condition(snapshot, others))
+
+
 def scheduler_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
-    schedulers = {
-        name: obj
-        for name, obj in sorted(snapshot.secondaries.schedulers.items())
-        if not is_being_deleted(obj)
-    }
+    schedulers = _alive(snapshot)
     return (
         _available(snapshot, schedulers),
         _progressing(schedulers),
@@ -225,13 +275,35 @@ def _available(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Conditio
 
 
 def _listed(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> str:
-    own = snapshot.settings.managed_scheduler
-    profile = mapping(mapping(snapshot.scheduler).get("spec")).get("profile") or DEFAULT_PROFILE
-    texts = [f"{name} (profile {profile})" if name == own else name for name in schedulers]
-    if len(texts) > _SHOWN:
-        texts = [*texts[:_SHOWN], f"{len(texts) - _SHOWN} more"]
+    own, profile = managed_name(snapshot), _running_profile(snapshot)
+    texts = [f"{n} (profile {profile})" if n == own and profile else n for n in schedulers]
     verb = "schedules" if len(schedulers) == 1 else "schedule"
-    return f"{', '.join(texts)} {verb}"
+    return f"{_shown(texts)} {verb}"
+
+
+def _shown(texts: Sequence[str]) -> str:
+    more = [f"{len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
+    return ", ".join([*texts[:_SHOWN], *more])
+
+
+def _running_profile(snapshot: Snapshot) -> str:
+    """The profile that every Ready Pod of it runs; empty if they differ or it is unknown.
+
+    The ConfigMap that a Pod runs has a record of the settings that it was made of.
+    """
+    objects = snapshot.secondaries.objects.get(managed_name(snapshot), {})
+    hashes = {
+        label(pod, names.CONFIG_HASH_LABEL)
+        for pod in objects.get(PODS, {}).values()
+        if is_ready(pod)
+    }
+    profiles = set()
+    for config_map in objects.get(CONFIG_MAPS, {}).values():
+        if label(config_map, names.CONFIG_HASH_LABEL) in hashes:
+            inputs = read_inputs(annotation(config_map, names.ACCEPTED_SETTINGS_ANNOTATION))
+            used = str(inputs.scheduler.get("profile") or DEFAULT_PROFILE) if inputs else ""
+            profiles.add(used)
+    return profiles.pop() if len(profiles) == 1 and len(hashes) == 1 else ""
 
 
 def _progressing(schedulers: Mapping[str, Object]) -> Condition:
@@ -273,7 +345,7 @@ def skew_condition(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Cond
 
 def managed_status(snapshot: Snapshot, conditions: Sequence[Condition]) -> dict[str, Any]:
     schedulers = snapshot.secondaries.schedulers.values()
-    return new_status(
+    status = new_status(
         snapshot,
         conditions,
         without=STATIC_POD_CONDITIONS,
@@ -284,3 +356,7 @@ def managed_status(snapshot: Snapshot, conditions: Sequence[Condition]) -> dict[
         ),
         version=snapshot.settings.operator_version,
     )
+    status.pop(USERS_RECORD, None)
+    if fields := users_fields(snapshot):
+        status[USERS_RECORD] = {"name": snapshot.settings.managed_scheduler, **fields}
+    return status

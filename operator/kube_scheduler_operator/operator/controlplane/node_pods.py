@@ -182,7 +182,7 @@ def render_guard_pod(
         owner_uid=owner_uid,
         # A kubeconfig that is part of the revision changes only with the revision.
         watches_kubeconfig=not platform.credentials,
-        directories=_guarded_directories(platform),
+        watched=sorted(_watched_paths(platform).items()),
     )
 
 
@@ -217,17 +217,17 @@ def config_reader_pod_name(node: str) -> str:
     return _pod_name(f"{names.CONFIG_READER}-", node)
 
 
-def _guarded_directories(platform: Platform) -> list[str]:
-    """The directories that a guard reads, without those inside of others.
+def _watched_paths(platform: Platform) -> dict[str, str]:
+    """The paths that a guard reads, and their types as hostPath; no directory with other keys.
 
-    Directories, because replacing a file creates a new inode.
+    A mount does not show that a file was replaced: node/static_pod/mounts.py notices it.
     """
-    wanted = {platform.manifest_dir, platform.resource_dir}
+    paths = {platform.manifest_dir: "Directory", platform.resource_dir: "Directory"}
     if not platform.credentials:
-        wanted.add(posixpath.dirname(platform.scheduler_kubeconfig))
-    return sorted(
-        path for path in wanted if not any(path.startswith(f"{other}/") for other in wanted)
-    )
+        paths[platform.scheduler_kubeconfig] = "File"
+    if platform.upgrade_dir:
+        paths[platform.upgrade_dir] = "DirectoryOrCreate"  # the first upgrade creates it
+    return paths
 
 
 def guard_pod_name(platform: Platform, node: str) -> str:

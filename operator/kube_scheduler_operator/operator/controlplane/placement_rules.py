@@ -1,100 +1,241 @@
-"""The rules in a revision's content that decide placements, and how to exchange them.
+"""What decides placements, all of it, and how to exchange it between revisions.
 
-Everything else of a revision (certificates, CA bundles, the image, resources, log levels, timings)
-is rolled out while an edit of the rules waits.
+The configuration, the flags and the variables that matter are in a revision's content; what agents
+and the LoadPolicy decide by is not, because they read an edit without a revision. Everything else
+of a revision (certificates of the cluster, the image, resources, log levels, timings) is rolled out
+while an edit of the rules waits.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base import names
+from ...base.objects import entries, mapping
 from ...base.templates import canonical_json
-from ...config.language.feature_gates import FLAG_PREFIX
+from ...config.effective.control_plane.recorded_inputs import read_inputs
+from ...config.effective.extenders.entry import agent_name, agent_of
+from ...config.language.feature_gates import FLAG_PREFIX, has_gate, known_gates, parse_gates
+from ...config.language.versions import Version
 from ...simulate.configuration import PLACEMENT_FIELDS
 from ..model.plan import PlacementRules
 from .revision.content import RevisionContent
 
-_TLS: Final = "tlsConfig"
-"""Of an extender: certificates, which do not decide placements."""
+_FLAGS: Final = (FLAG_PREFIX, "--emulated-version=", "--min-compatibility-version=")
+"""Flags on which the plugins of a profile, and what they do, depend."""
+_PROXY: Final = "_PROXY"
+"""The end of variables that choose who answers for an extender outside the node."""
+_UNRELATED: Final = ("logLevel",)
+"""Fields of `spec.agent` that decide no placements."""
+
+Container = Mapping[str, Any]
 
 
-def rules_of(content: RevisionContent) -> PlacementRules | None:
+@dataclass(frozen=True, slots=True)
+class AgentSpecs:
+    """The specs by which agents on control-plane nodes decide, by name."""
+
+    extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    load_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the one in use
+
+
+def rules_of(content: RevisionContent, specs: AgentSpecs) -> PlacementRules | None:
+    """Return all that decides placements; None if the content cannot be read."""
     config, operand = content.config, content.operand
     if not config or not operand:
         return None
     kept = {key: config[key] for key in PLACEMENT_FIELDS if key in config}
-    if extenders := kept.get("extenders"):
-        kept["extenders"] = [_without_tls(extender) for extender in extenders]
-    return PlacementRules(kept, _gates(operand))
+    agents = {
+        name: fields
+        for name in called_names(kept)
+        if (fields := deciding_fields(specs.extenders.get(name, {})))
+    }
+    return PlacementRules(
+        kept,
+        _flags(operand),
+        {item["name"]: item.get("value", "") for item in _proxies(operand, config)},
+        agents,
+        specs.load_policies if _calls_agents(kept, agents) else {},
+    )
+
+
+def called_names(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the SchedulerExtenders whose agents a configuration may call.
+
+    An agent can be reached by several hosts, but its path has the name.
+    """
+    return tuple(url.rstrip("/").rpartition("/")[2] for url in _urls(config))
+
+
+def _calls_agents(config: Mapping[str, Any], agents: Mapping[str, Any]) -> bool:
+    """Whether it calls one, also of an object that was deleted."""
+    return bool(agents) or any(map(agent_name, _urls(config)))
+
+
+def _urls(config: Mapping[str, Any]) -> list[str]:
+    extenders = map(mapping, entries(config.get("extenders")))
+    return [str(extender.get("urlPrefix") or "") for extender in extenders]
+
+
+def deciding_fields(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a SchedulerExtender's agent that decides; empty without an agent."""
+    agent = agent_of(spec) or {}
+    return {key: value for key, value in agent.items() if key not in _UNRELATED}
 
 
 def rules_hash(rules: PlacementRules) -> str:
-    """The identity of rules: SHA-256, 64 hex digits."""
-    text = canonical_json({"config": rules.config, "flags": list(rules.flags)})
+    """The identity of rules: SHA-256, 64 hex digits.
+
+    An agent's port, which the operator chooses, does not count.
+    """
+    config = dict(rules.config)
+    if rules.agents:
+        config["extenders"] = [
+            {**extender, "urlPrefix": name}
+            if (name := agent_name(url)) in rules.agents
+            else extender
+            for extender, url in zip(config["extenders"], _urls(config), strict=True)
+        ]
+    others = {
+        "environment": rules.environment,
+        "agents": rules.agents,
+        "loadPolicies": rules.load_policies,
+    }
+    document = {"config": config, "flags": list(rules.flags)}
+    text = canonical_json(document | {key: value for key, value in others.items() if value})
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def agent_edits(before: PlacementRules, after: PlacementRules) -> Iterator[str]:
+    """Name the agents that are called before and after an edit, and decide by other fields."""
+    for name in dict.fromkeys(called_names(after.config)):
+        is_called = name in called_names(before.config)
+        if is_called and before.agents.get(name) != after.agents.get(name):
+            yield f"SchedulerExtender {name}"
+    both = all(_calls_agents(rules.config, rules.agents) for rules in (before, after))
+    if both and before.load_policies != after.load_policies:
+        yield from (f"LoadPolicy {name}" for name in after.load_policies or before.load_policies)
+
+
+# --- the rules of another revision ---------------------------------------------------------------
 
 
 def with_rules_of(content: RevisionContent, running: RevisionContent) -> RevisionContent:
     """`content` with the rules, and the recorded settings, of the revision that is in use.
 
-    With another image, its feature gates stay: gates belong to a version, which never waits.
+    Another version has the feature gates that it brings, unless the edit is about them.
     """
     config, old = content.config, running.config
     merged = {key: value for key, value in config.items() if key not in PLACEMENT_FIELDS}
     merged |= {key: old[key] for key in PLACEMENT_FIELDS if key in old}
-    if extenders := merged.get("extenders"):
-        merged["extenders"] = _with_tls(extenders, config.get("extenders") or ())
     own = {**content.parts[names.CONFIG], names.CONFIG_KEY: canonical_json(merged)}
     parts = {**content.parts, names.CONFIG: own}
-    if content.image == running.image:
-        pod = _with_gates(content, running)
+    pod = _with_deciding_parts(content, running)
+    if pod != content.pod:
         parts[names.POD] = {**content.parts[names.POD], names.POD_KEY: canonical_json(pod)}
     return replace(content, parts=parts, inputs=running.inputs)
 
 
-def _gates(operand: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(
-        argument for argument in operand.get("args") or () if argument.startswith(FLAG_PREFIX)
-    )
-
-
-def _with_gates(content: RevisionContent, running: RevisionContent) -> Mapping[str, Any]:
-    """The Pod with the feature gates of `running`, at their position there."""
+def _with_deciding_parts(content: RevisionContent, running: RevisionContent) -> Mapping[str, Any]:
+    """The Pod with the flags and variables of `running` that decide placements."""
     pod, operand, other = content.pod, content.operand, running.operand
-    gates = _gates(other)
-    if not pod or _gates(operand) == gates:
+    if not pod:
         return pod
-    arguments = [
-        argument for argument in operand.get("args") or () if not argument.startswith(FLAG_PREFIX)
-    ]
-    if gates:
-        at = list(other["args"]).index(gates[0])
-        arguments[at:at] = gates
+    changed = dict(operand)
+    flags = _flags_for(content, running)
+    if _flags(operand) != flags:
+        changed["args"] = _with_flags(operand, other, flags)
+    proxies = _proxies(other, running.config)
+    if _proxies(operand, running.config) != proxies:
+        changed["env"] = _with_variables(operand, other)
     containers = [
-        {**container, "args": arguments} if container == operand else container
-        for container in pod["spec"]["containers"]
+        changed if container == operand else container for container in pod["spec"]["containers"]
     ]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
-def _without_tls(extender: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in extender.items() if key != _TLS}
+def _flags_for(content: RevisionContent, running: RevisionContent) -> tuple[str, ...]:
+    """The flags of `running` that decide placements, as far as the image of `content` has them."""
+    flags = _flags(running.operand)
+    if content.image == running.image:
+        return flags
+    settings = _gate_settings(running)
+    if settings is not None and settings == _gate_settings(content):
+        return _flags(content.operand)
+    try:
+        version = Version.of_image(content.image)
+    except ValueError:
+        return flags
+    return tuple(filter(None, (_known(flag, version) for flag in flags)))
 
 
-def _with_tls(extenders: Any, current: Any) -> list[Mapping[str, Any]]:
-    """Extenders with the current certificates of those with the same URL."""
-    known = {extender.get("urlPrefix") for extender in current}
-    tls = {
-        extender.get("urlPrefix"): {_TLS: extender[_TLS]}
-        for extender in current
-        if _TLS in extender
-    }
-    merged = []
-    for extender in extenders:
-        url = extender.get("urlPrefix")
-        merged.append({**_without_tls(extender), **tls.get(url, {})} if url in known else extender)
-    return merged
+def _known(flag: str, version: Version) -> str:
+    """The flag with only the feature gates that can be set in a version; empty without any."""
+    if not flag.startswith(FLAG_PREFIX):
+        return flag
+    gates = flag.removeprefix(FLAG_PREFIX).split(",")
+    kept = [gate for gate in gates if _can_be_set(gate, version)]
+    return f"{FLAG_PREFIX}{','.join(kept)}" if kept else ""
+
+
+def _can_be_set(gate: str, version: Version) -> bool:
+    locked = known_gates(version.minor) or {}
+    return all(
+        has_gate(version, name) is not False and locked.get(name) in (None, value)
+        for name, value in parse_gates((gate,)).items()
+    )
+
+
+def _gate_settings(content: RevisionContent) -> tuple[Any, ...] | None:
+    """What users set for feature gates and emulation; None if it is not recorded."""
+    inputs = read_inputs(content.inputs)
+    if inputs is None:
+        return None
+    own = inputs.kubescheduler
+    arguments = mapping(own.get(names.OVERRIDES)).get("arguments")
+    return own.get("featureGates"), arguments, inputs.scheduler.get("profileCustomizations")
+
+
+def _flags(operand: Container) -> tuple[str, ...]:
+    return tuple(flag for flag in operand.get("args") or () if flag.startswith(_FLAGS))
+
+
+def _with_flags(operand: Container, other: Container, flags: Sequence[str]) -> list[str]:
+    """The arguments with `flags`, at their position in `other`."""
+    arguments = [flag for flag in operand.get("args") or () if not flag.startswith(_FLAGS)]
+    if flags:
+        at = list(other["args"]).index(_flags(other)[0])
+        arguments[at:at] = flags
+    return arguments
+
+
+def _proxies(operand: Container, config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The variables that choose who answers for extenders, if the configuration has any elsewhere.
+
+    Agents are on the node, and Go uses no proxy for them.
+    """
+    if all(map(agent_name, _urls(config))):
+        return []
+    return [item for item in _variables(operand) if _is_proxy(item)]
+
+
+def _with_variables(operand: Container, other: Container) -> list[Mapping[str, Any]]:
+    """The variables of `operand`, with the proxies of `other` in their order there."""
+    own = {item["name"]: item for item in _variables(operand) if not _is_proxy(item)}
+    merged = [
+        item if _is_proxy(item) else own.pop(item["name"])
+        for item in _variables(other)
+        if _is_proxy(item) or item["name"] in own
+    ]
+    return [*merged, *own.values()]
+
+
+def _variables(operand: Container) -> list[Mapping[str, Any]]:
+    return [mapping(item) for item in entries(operand.get("env"))]
+
+
+def _is_proxy(variable: Mapping[str, Any]) -> bool:
+    return str(variable.get("name")).upper().endswith(_PROXY)

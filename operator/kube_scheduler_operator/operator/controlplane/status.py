@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ...base import names
@@ -13,7 +13,7 @@ from ..model.plan import Action, Event
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, merge_conditions
 from ..status.object_status import condition_events, status_write
-from .rollout.node_statuses import write_node_status
+from .rollout.node_statuses import NODE_UID, NodeStatus, write_node_status
 from .rollout.rollout_step import RolloutStep
 
 _KEY: Final[Mapping[str, str]] = {
@@ -39,13 +39,26 @@ def new_status(
     return {**before, **fields, "conditions": merged}
 
 
+def not_observed(
+    snapshot: Snapshot, reported: Sequence[Condition], without: Container[str] = ()
+) -> tuple[Condition, ...]:
+    """The conditions that are neither `reported` nor withdrawn, as no longer observed."""
+    management = snapshot.management
+    known = {condition.type for condition in reported}
+    return tuple(
+        Condition(type_, "Unknown", management.state, f"not observed: {management}")
+        for raw in snapshot.status.get("conditions") or ()
+        if (type_ := raw["type"]) not in known and type_ not in without
+    )
+
+
 def status_of(step: RolloutStep, conditions: Sequence[Condition]) -> dict[str, Any]:
     snapshot, latest = step.snapshot, step.revised.latest
     status = new_status(
         snapshot,
         conditions,
         **observed_generations(snapshot),
-        nodeStatuses=[write_node_status(node) for node in step.node_statuses],
+        nodeStatuses=write_node_statuses(snapshot, step.node_statuses),
         readyReplicas=sum(pod.ready for pod in step.observation.operands.values()),
         version=snapshot.settings.operator_version,
     )
@@ -56,6 +69,20 @@ def status_of(step: RolloutStep, conditions: Sequence[Condition]) -> dict[str, A
     elif latest:
         status["latestAvailableRevision"] = latest
     return status
+
+
+def write_node_statuses(
+    snapshot: Snapshot, node_statuses: Iterable[NodeStatus]
+) -> list[dict[str, Any]]:
+    """Return the elements for the API, with the uid of each node if its definition stores that.
+
+    OpenShift added nodeUID in 2026. Its own operator writes it where the definition has it.
+    """
+    written = [write_node_status(status) for status in node_statuses]
+    stored = snapshot.status.get("nodeStatuses") or ()
+    if snapshot.platform.brings_definitions and not any(raw.get(NODE_UID) for raw in stored):
+        written = [{k: v for k, v in raw.items() if k != NODE_UID} for raw in written]
+    return written
 
 
 def in_order(

@@ -23,22 +23,24 @@ REFUSED: Final = "RefusedByNextVersion"
 class NodeVersions:
     node: str
     scheduler: Version
-    api_server: Version
+    api_server: Version | None  # None: not known beside this scheduler
 
     @property
-    def skew(self) -> int:
-        """Minor versions by which the scheduler is older than the API server of its node."""
+    def skew(self) -> int | None:
+        """Minor versions by which the scheduler is older than its API server; None: not known."""
+        if self.api_server is None:
+            return None
         major = self.api_server.major - self.scheduler.major
         return 100 * major + self.api_server.minor - self.scheduler.minor
 
     @property
     def problem(self) -> str:
-        """Why Kubernetes does not support them together; empty if it does."""
-        both = f'node "{self.node}": kube-scheduler {self.scheduler} '
-        if self.skew < 0:
+        """Why Kubernetes does not support them together; empty if it does, or is not known to."""
+        both, skew = f'node "{self.node}": kube-scheduler {self.scheduler} ', self.skew or 0
+        if skew < 0:
             return f"{both}is newer than its API server {self.api_server}"
-        if self.skew > 1:
-            return f"{both}is {self.skew} minor versions older than its API server"
+        if skew > 1:
+            return f"{both}is {skew} minor versions older than its API server"
         return ""
 
 
@@ -50,18 +52,26 @@ def versions(
     Where no program has read the API server's manifest, any API server stands for it.
     """
     known = []
-    for node in sorted(snapshot.nodes):
-        pod, disk = operands.get(node), disks.get(node)
+    for node in sorted(operands.keys() & snapshot.nodes.keys()):
+        pod = operands[node]
         with suppress(ValueError):
-            scheduler = Version.of_image(pod.image if pod is not None else "")
-            known.append(NodeVersions(node, scheduler, _api_server(snapshot, disk)))
+            scheduler = Version.of_image(pod.image)
+            api_server = _api_server(snapshot, pod, disks.get(node))
+            known.append(NodeVersions(node, scheduler, api_server))
     return tuple(known)
 
 
-def _api_server(snapshot: Snapshot, disk: NodeDisk | None) -> Version:
-    with suppress(ValueError):
-        return Version.of_image(disk.api_server if disk is not None else "")
-    return Version.parse(snapshot.server_version)
+def _api_server(snapshot: Snapshot, pod: OperandPod, disk: NodeDisk | None) -> Version | None:
+    """The version of the API server beside a scheduler; None if it is not known.
+
+    kubeadm replaces the API server before the scheduler, so a report from before its scheduler is
+    about another API server. While API servers have several versions, none stands for another.
+    """
+    if disk is not None and disk.api_server:
+        is_current = pod.ours or disk.image == pod.image
+        with suppress(ValueError):
+            return Version.of_image(disk.api_server) if is_current else None
+    return None if snapshot.newer_version else Version.parse(snapshot.server_version)
 
 
 def skew_condition(nodes: tuple[NodeVersions, ...]) -> Condition:
@@ -71,15 +81,16 @@ def skew_condition(nodes: tuple[NodeVersions, ...]) -> Condition:
     schedulers: dict[Version, list[str]] = {}
     for node in nodes:
         schedulers.setdefault(node.scheduler, []).append(node.node)
+    unknown = ", ".join(node.node for node in nodes if node.api_server is None)
+    note = f"; the version of the API server is not known on {unknown}" if unknown else ""
     if len(schedulers) > 1:
-        parts = (
-            f"{version} on {', '.join(listed)}" for version, listed in sorted(schedulers.items())
+        listed = "; ".join(
+            f"{version} on {', '.join(having)}" for version, having in sorted(schedulers.items())
         )
-        return Condition(
-            names.VERSION_SKEW, "False", "Upgrading", f"kube-scheduler {'; '.join(parts)}"
-        )
+        message = f"kube-scheduler {listed}{note}"
+        return Condition(names.VERSION_SKEW, "False", "Upgrading", message)
     message = f"kube-scheduler is {next(iter(schedulers))} on every node" if schedulers else ""
-    return Condition(names.VERSION_SKEW, "False", AS_EXPECTED, message)
+    return Condition(names.VERSION_SKEW, "False", AS_EXPECTED, message + note)
 
 
 def next_version_condition(current: Composition) -> Condition:

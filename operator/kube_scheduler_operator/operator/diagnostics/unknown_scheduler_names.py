@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Final
 
 from ...base import names
@@ -51,6 +52,9 @@ FIELDS: Final = Message(
     part(1, "metadata", _METADATA), part(2, "spec", _SPEC), part(3, "status", _STATUS)
 )
 """The fields of a Pod that `not_attempted` reads."""
+
+SHOWN: Final = 20
+"""The number of names in a message."""
 
 _SELECTOR_LENGTH: Final = 4000
 """Characters of the selector in a URL; load balancers refuse URLs of 8 KiB."""
@@ -123,23 +127,35 @@ def event_message(pod: PendingPod) -> str:
     )
 
 
-def condition(pods: Iterable[PendingPod], *, unread: bool = False) -> Condition:
+def _unknown_names(pods: Iterable[PendingPod]) -> list[str]:
+    """The unknown names, in turn one of each namespace: a tenant's hide no others."""
+    by_namespace: dict[str, set[str]] = {}
+    for pod in pods:
+        name = foreign(pod.scheduler, FOREIGN_NAME)
+        by_namespace.setdefault(pod.namespace, set()).add(name)
+    turns = zip_longest(*(sorted(by_namespace[namespace]) for namespace in sorted(by_namespace)))
+    return list(dict.fromkeys(name for turn in turns for name in turn if name is not None))
+
+
+def condition(pods: Iterable[PendingPod], *, unread: str = "") -> Condition:
     """The condition; it lists names but no counts, so that it does not change with every pod.
 
-    `unread`: some pods were not read, and the names in them are unknown.
+    `unread` is why some pods were not read, so that the names in them are unknown.
     """
-    unknown = sorted({foreign(pod.scheduler, FOREIGN_NAME) for pod in pods})
+    unknown = _unknown_names(pods)
     if not unknown and unread:
         message = (
-            "not all Pending Pods were read, because there are too many; see kubectl get pods "
+            f"not all Pending Pods were read, because {unread}; see kubectl get pods "
             "--all-namespaces --field-selector status.phase=Pending"
         )
         return Condition(names.PODS_WITHOUT_SCHEDULER, "Unknown", NOT_ALL_READ, message)
     if not unknown:
         return Condition(names.PODS_WITHOUT_SCHEDULER, "False", AS_EXPECTED)
-    listed = ", ".join(f'"{name}"' for name in unknown)
+    listed = ", ".join(f'"{name}"' for name in unknown[:SHOWN])
+    more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
     message = (
-        f"no scheduler serves spec.schedulerName {listed}, and Pods with that name are Pending; "
-        "correct the name in the Pods, or create a SecondaryScheduler with a profile of that name"
+        f"no scheduler serves spec.schedulerName {listed}{more}, and Pods with that name are "
+        "Pending; correct the name in the Pods, or create a SecondaryScheduler with a profile of "
+        "that name"
     )
     return Condition(names.PODS_WITHOUT_SCHEDULER, "True", "NoSuchScheduler", message)

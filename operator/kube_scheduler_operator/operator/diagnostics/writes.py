@@ -14,6 +14,8 @@ from ..status.conditions import AS_EXPECTED, Condition, problem_condition
 RESTORE_REPORTED: Final = timedelta(hours=1)
 """How long a restore of etcd is reported."""
 
+_PAUSE: Final = "pause the operator (docs/operations.md#pause-the-operator)"
+
 _FIELDS: Final = 5
 """The number of fields in one message."""
 
@@ -36,17 +38,18 @@ def message(write: FutileWrite) -> str:
         case Futility.DROPPED:
             return (
                 f"{write.ref}: the API server does not store {fields}; apply crds/ of this version "
-                "of the operator, or change the admission webhook that removes it"
+                "of the operator (on OpenShift deploy/openshift/crds), or change the admission "
+                "webhook that removes it"
             )
         case Futility.REVERTED if fields:
             return (
                 f"{write.ref}: {other} reverts {fields} after each write of the operator; stop "
-                "that client, or set managementState: Unmanaged"
+                f"that client, or {_PAUSE}"
             )
         case Futility.REVERTED:
             return (
                 f"{write.ref}: {other} deletes it each time the operator creates it; stop that "
-                "client, or set managementState: Unmanaged"
+                f"client, or {_PAUSE}"
             )
         case Futility.CONFLICT:
             return (

@@ -13,7 +13,6 @@ from ...kube import resource as kinds
 from ...kube.resource import ObjectRef, Resource
 from ...kube.store import Store
 from .node_clocks import NodeClocks
-from .watches import is_control_plane
 
 _USER_KINDS: Final = (
     kinds.KUBE_SCHEDULERS,
@@ -24,6 +23,10 @@ _USER_KINDS: Final = (
     kinds.SCHEDULERS,
     kinds.SECONDARY_SCHEDULERS,
 )
+
+
+LONG_AGO: Final = 60.0
+"""Seconds without a renewal after which a Lease is only watched."""
 
 
 class Wake(Protocol):
@@ -81,8 +84,7 @@ class Intake:
         if resource == kinds.SECRETS and self._is_token(obj):
             obj = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
         before = self._store.get(resource.ref(obj))
-        selectors = self._platform.node_selectors
-        if resource == kinds.NODES and before is None and not is_control_plane(obj, selectors):
+        if resource == kinds.NODES and before is None and not self._platform.is_control_plane(obj):
             return  # it has lost the label
         self._note_nodes(resource, before, obj, deleted=deleted)
         if deleted:
@@ -152,10 +154,25 @@ class Intake:
         self.leases_seen[key] = now
         # Not `renewTime`, which is by the holder's clock: a Lease whose holder is long gone counts
         # as expired one lease duration after the start of this process.
-        spec = obj.get("spec") or {}
-        duration = float(spec.get("leaseDurationSeconds") or 15)
-        if deleted or gap is None or gap > duration or _holder(before) != _holder(obj):
+        late = gap is None or gap > _duration(obj)
+        if deleted or late or _holder(before) != _holder(obj):
             self._wake(urgent=False)
+
+    def late_leases(self) -> list[ObjectRef]:
+        """The Leases of which no renewal was observed for longer than their duration.
+
+        Those of which none was observed for long have no holder: watching them is enough.
+        """
+        late = []
+        for (namespace, name), seen in self.leases_seen.items():
+            ref, age = (
+                ObjectRef(kinds.LEASES, namespace, name),
+                (self._now() - seen).total_seconds(),
+            )
+            lease = self._store.get(ref)
+            if lease is not None and _duration(lease) < age < LONG_AGO:
+                late.append(ref)
+        return late
 
     def _is_scheduler_lease(self, key: NamespacedName) -> bool:
         if key == self._operand_lease:
@@ -177,6 +194,10 @@ def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
 
 def _generation(obj: Object | None) -> int:
     return int(((obj or {}).get("metadata") or {}).get("generation") or 0)
+
+
+def _duration(lease: Mapping[str, Any]) -> float:
+    return float((lease.get("spec") or {}).get("leaseDurationSeconds") or 15)
 
 
 def _holder(lease: Mapping[str, Any] | None) -> str:

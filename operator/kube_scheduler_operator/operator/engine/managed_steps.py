@@ -8,27 +8,33 @@ from functools import partial
 
 from ...base import names
 from ...base.findings import Finding
+from ...base.objects import mapping
 from ...config.effective.attachment import CONTROL_PLANE, rejection_findings
 from ...config.effective.extenders.validate import unattached_extenders
 from ...config.effective.managed import as_written, moved_objects, profile_as_written
-from ...config.effective.pipeline import effective_managed, is_ours
+from ...config.effective.pipeline import effective_managed
 from ...config.effective.profiles.validate import unattached_profiles
 from ...config.language.feature_gates import Gates
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...config.language.validation.configuration import Target
-from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
+from ...kube.resource import CONFIG_MAPS, KUBE_SCHEDULERS, SECONDARY_SCHEDULERS
 from ..controlplane.cluster_operator import report_cluster_operator
 from ..controlplane.conditions import failure_conditions, from_findings, write_error
 from ..controlplane.desired import facts_of, image_findings, objects_of
 from ..controlplane.managed import (
+    STATIC_POD_CONDITIONS,
+    USERS_RECORD,
     accepted_by,
+    managed_name,
     managed_scheduler,
     managed_status,
+    removal_conditions,
     remove_scheduler,
     scheduler_conditions,
+    users_fields,
 )
 from ..controlplane.operand_image import operand_image
-from ..controlplane.status import in_order, write_status
+from ..controlplane.status import in_order, not_observed, write_status
 from ..extenders.status import report_extenders
 from ..model.plan import Delete, Plan
 from ..model.snapshot import Snapshot
@@ -38,7 +44,14 @@ from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..settings.status import report_settings
 from ..status.conditions import Condition
 from .stages import Everywhere, Requested
-from .steps import api_conditions, forget_accepted, settings_findings, version_findings
+from .steps import (
+    attached_to_secondaries,
+    forget_accepted,
+    of_the_rest,
+    settings_findings,
+    unobserved_agents,
+    version_findings,
+)
 
 
 def decide_managed(snapshot: Snapshot, image: str) -> Requested:
@@ -134,26 +147,51 @@ def report_schedulers(
     return Plan(actions, (*cluster_operator.reports, *reports), cluster_operator.requeue_after)
 
 
-def remove_managed(snapshot: Snapshot) -> Plan:
+def report_unmanaged(
+    snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]
+) -> Plan:
+    """Report what is observed of the schedulers, and that the rest is not."""
+    reported = (*scheduler_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
+    plan = _reported(snapshot, everywhere, reported)
+    return replace(plan, reports=(*plan.reports, *unobserved_agents(snapshot)))
+
+
+def remove_managed(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]) -> Plan:
     """Delete the SecondaryScheduler that the operator made, then its record."""
-    name = snapshot.settings.managed_scheduler
-    scheduler = snapshot.secondaries.schedulers.get(name)
-    left = scheduler is not None and is_ours(scheduler)
-    records = snapshot.config_maps.get(names.PLATFORM_RECORD)
+    reported = (*removal_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
+    plan = _reported(snapshot, everywhere, reported, reported[0].message)
+    if not _is_recorded(snapshot):
+        return plan  # what users set is recorded first
+    left = bool(managed_name(snapshot))
     work = (*remove_scheduler(snapshot), *aks.remove_aks_profiles(snapshot))
+    records = snapshot.config_maps.get(names.PLATFORM_RECORD)
     if not left and records is not None:
         work = (Delete(CONFIG_MAPS, records),)
-    progress = (
-        f'SecondaryScheduler "{name}" is being deleted' if left else "all schedulers are removed"
-    )
-    moving = Condition(names.SCHEDULERS_PROGRESSING, "True", "Removing", progress)
-    removed = Condition(names.SCHEDULERS_PROGRESSING, "False", "Removed", progress)
-    conditions = (moving if left else removed, *api_conditions(snapshot))
-    status = managed_status(snapshot, conditions)
-    cluster_operator = report_cluster_operator(snapshot, status["conditions"], progress)
     forgotten = () if left else forget_accepted(snapshot)
+    return replace(plan, actions=(*work, *plan.actions), reports=(*plan.reports, *forgotten))
+
+
+def _is_recorded(snapshot: Snapshot) -> bool:
+    """Whether what users set outlives the object, as far as the installed CRD has the field."""
+    record = mapping(snapshot.status.get(USERS_RECORD))
+    recorded = {key: value for key, value in record.items() if key != "name"}
+    futile = KUBE_SCHEDULERS in {write.ref.resource for write in snapshot.futile_writes}
+    return futile or users_fields(snapshot) in ({}, recorded)
+
+
+def _reported(
+    snapshot: Snapshot,
+    everywhere: Everywhere,
+    reported: Sequence[Condition],
+    progress: str = "",
+) -> Plan:
+    """The writes of the statuses while the operator does not manage its scheduler."""
+    others = not_observed(snapshot, reported, STATIC_POD_CONDITIONS)
+    status = managed_status(snapshot, (*reported, *others))
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"], progress)
+    attached = attached_to_secondaries(snapshot, everywhere.secondary)
     return Plan(
-        (*work, *write_status(snapshot, status)),
-        (*cluster_operator.reports, *forgotten),
+        write_status(snapshot, status),
+        (*cluster_operator.reports, *attached),
         cluster_operator.requeue_after,
     )

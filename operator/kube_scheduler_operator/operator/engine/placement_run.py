@@ -18,19 +18,22 @@ import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import aiohttp
 
 from ...base import klog
 from ...base.defects import contained
+from ...base.go_values import seconds
+from ...base.hosts import url_host
 from ...base.json_text import TooLargeError
 from ...base.limits import ANSWER
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...base.tasks import cancel
+from ...config.effective.extenders.entry import DEFAULT_TIMEOUT, SHORTEST_OF_FILTER
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.reading import read_body
@@ -51,10 +54,20 @@ log = logging.getLogger(__name__)
 
 LONGEST_EFFECT: Final = 2000
 """Characters of an effect that are kept for conditions, events and annotations."""
+_DECIDING_VERBS: Final = ("filter", "bind", "preempt")
+"""Verbs that decide whether a Pod gets a node; scores are not part of a check."""
 _POLL: Final = 0.5
 _CONNECTING: Final = 10.0
 _SILENCE: Final = 60.0
 """Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Omissions:
+    """What a simulation does not have, a sentence each."""
+
+    deciding: Sequence[str] = ()  # without it, the effect of the edit is not known
+    notes: Sequence[str] = ()  # for information
 
 
 Simulate = Callable[[PlacementQuestion], Awaitable[PlacementAnswer]]
@@ -114,13 +127,16 @@ class PlacementRunner:
 
 
 def answer_with(
-    question: PlacementQuestion, effect: EditEffect, situation_now: str, notes: Sequence[str]
+    question: PlacementQuestion, effect: EditEffect, situation_now: str, omissions: Omissions
 ) -> PlacementAnswer:
-    """Describe an effect; `notes` has a sentence for each thing that was not considered."""
-    sentences = "; ".join((*effect.sentences(), *(f"note: {note}" for note in notes)))
-    worse = bool(effect.lost or effect.newly_waiting)
+    notes = (f"note: {note}" for note in omissions.notes)
+    sentences = "; ".join((*effect.sentences(), *omissions.deciding, *notes))
     return PlacementAnswer(
-        question.identity, worse, sentences[:LONGEST_EFFECT], situation=situation_now
+        question.identity,
+        effect.worse,
+        sentences[:LONGEST_EFFECT],
+        situation=situation_now,
+        unknown=bool(omissions.deciding) or not effect.is_known,
     )
 
 
@@ -128,16 +144,20 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
     """Simulate in a Job of the cluster; `api` may write only while this process leads."""
 
     async def simulate(question: PlacementQuestion) -> PlacementAnswer:
-        world = await read_cluster(api, annotations=bool(question.extenders))
+        with_agents = bool(question.before.agents or question.after.agents)
+        world = await read_cluster(api, annotations=with_agents)
         world.version = str((await api.get_path("/version")).get("gitVersion") or "")
         now = await asyncio.to_thread(situation, world, _others(question, world))
         if now == question.situation:
             return PlacementAnswer(question.identity, situation=now, unchanged=True)
-        notes = list(world.notes)
+        notes: list[str] = []
         before, after = (
             _options(rules, question, world.version, notes)
             for rules in (question.before, question.after)
         )
+        left_out = (_left_out(question.before, before), _left_out(question.after, after))
+        timeouts = not_timed(question.before, question.after)
+        omissions = Omissions((*world.notes, *not_called(*left_out), *timeouts), notes)
         arguments = {
             "config": after.config,
             "flags": list(after.flags),
@@ -156,7 +176,7 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
             with contextlib.suppress(KubeError):
                 await job.delete()
         effect = await asyncio.to_thread(read_answer, edit_effect, content)
-        return answer_with(question, effect, now, notes)
+        return answer_with(question, effect, now, omissions)
 
     return simulate
 
@@ -167,8 +187,6 @@ def _others(question: PlacementQuestion, world: World) -> Mapping[str, object]:
         "version": world.version,
         "image": question.image,
         "command": question.command,
-        "extenders": [obj.get("spec") for obj in question.extenders],
-        "loadPolicies": [obj.get("spec") for obj in question.load_policies],
     }
 
 
@@ -177,16 +195,69 @@ def _options(
 ) -> RunOptions:
     """Choose options for these rules; notes about omitted extenders are added to `notes`."""
     config = {key: value for key, value in rules.config.items() if key != "extenders"}
-    extenders, omissions = simulated_extenders(
+    extenders = simulated_extenders(
         rules.config.get("extenders") or (),
-        question.extenders,
-        question.load_policies,
+        [_object(name, {"agent": agent}) for name, agent in rules.agents.items()],
+        [_object(name, spec) for name, spec in rules.load_policies.items()],
         version_of(version),
     )
-    notes += [note for note in omissions if note not in notes]
+    notes += [note for note in extenders.notes if note not in notes]
     return RunOptions(
-        NO_BINARY, config, rules.flags, float(question.seconds), extenders=tuple(extenders)
+        NO_BINARY, config, rules.flags, float(question.seconds), extenders=extenders.simulated
     )
+
+
+def _object(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+LeftOut = Mapping[str, Mapping[str, Any]]
+"""URL of an extender -> its entry, with only those verbs that a simulation does not call."""
+
+
+def _left_out(rules: PlacementRules, options: RunOptions) -> LeftOut:
+    called = {extender.entry["urlPrefix"]: extender.verbs for extender in options.extenders}
+    left_out = {}
+    for entry in rules.config.get("extenders") or ():
+        url = str(entry.get("urlPrefix"))
+        verbs = {f"{verb}Verb" for verb in called.get(url, ())}
+        rest = {key: value for key, value in entry.items() if key not in verbs}
+        if any(f"{verb}Verb" in rest for verb in _DECIDING_VERBS):
+            left_out[url] = rest
+    return left_out
+
+
+def not_called(before: LeftOut, after: LeftOut) -> Iterator[str]:
+    """Name the extenders without whose answers the effect of an edit is not known.
+
+    Which nodes a filter leaves for the others is never known; a Pod is bound as before if the entry
+    is as before.
+    """
+    for url in sorted(before.keys() | after.keys()):
+        was, now = before.get(url, {}), after.get(url, {})
+        if was != now or "filterVerb" in was:
+            yield f"the answers of the extender {url} are not known"
+
+
+def not_timed(before: PlacementRules, after: PlacementRules) -> Iterator[str]:
+    """Name the extenders whose calls may end too early after the edit: a simulation waits longer.
+
+    kube-scheduler ignores a late extender, or does not place the Pod.
+    """
+    was, now = _timeouts(before), _timeouts(after)
+    for url, timeout in now.items():
+        known = was.get(url)
+        if timeout != known and (known is not None or seconds(timeout) < SHORTEST_OF_FILTER):
+            yield f"whether the extender {url} answers within {timeout} is not known"
+
+
+def _timeouts(rules: PlacementRules) -> dict[str, str]:
+    """URL of each extender -> its timeout."""
+    return {
+        str(entry.get("urlPrefix")): str(entry.get("httpTimeout") or DEFAULT_TIMEOUT)
+        for entry in rules.config.get("extenders") or ()
+        if any(f"{verb}Verb" in entry for verb in _DECIDING_VERBS)
+    }
 
 
 def _plan(
@@ -225,7 +296,9 @@ async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
         pinned = aiohttp.Fingerprint(bytes.fromhex(digest))
     except ValueError:
         raise SimulationError("the Pod of the simulation has no certificate") from None
-    host = f"[{address}]" if ":" in address else address
+    host = url_host(address)
+    if not host:
+        raise SimulationError("the Pod of the simulation has no valid IP address")
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECTING, sock_read=_SILENCE)
     clock = asyncio.get_running_loop().time
     end = clock() + _CONNECTING
@@ -237,6 +310,7 @@ async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
                     data=body,
                     headers={"Authorization": f"Bearer {key}"},
                     ssl=pinned,
+                    allow_redirects=False,
                 ) as response:
                     if response.status != 200:
                         raise SimulationError(

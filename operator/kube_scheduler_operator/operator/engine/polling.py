@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from itertools import islice
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ...base.defects import contained
 from ...kube.api import ListResult
@@ -26,8 +27,23 @@ from ..model.snapshot import BindingScheduler, PendingPod
 
 log = logging.getLogger(__name__)
 
+
+class _Namespaced(Protocol):
+    @property
+    def namespace(self) -> str: ...
+
+
 Key = TypeVar("Key")
-Value = TypeVar("Value")
+Value = TypeVar("Value", bound=_Namespaced)
+
+PENDING: Final = "pending Pods"
+BINDINGS: Final = "events of bindings"
+
+TOO_MANY: Final = "there are too many"
+NOT_ALLOWED: Final = "the operator may not list them"
+
+FAILURES: Final = 3
+"""Polls in a row that fail before what they would read counts as unknown."""
 
 IDLE: Final = 20.0
 """The shortest time between two polls, as a multiple of the duration of the first one.
@@ -40,14 +56,14 @@ REMEMBERED: Final = 1024
 """The number of pods that are remembered because they got their event."""
 
 KEPT: Final = 1000
-"""The number of values that are kept; the oldest ones are dropped first."""
+"""The number of values that are kept; of the namespace with most, the oldest ones are dropped."""
 
 
 class Portions(Generic[Key, Value]):
     """The values in the portions of a list; each remains until the list was read without it.
 
     A tenant may fill one poll with objects of a namespace that sorts first. That hides nothing: the
-    next poll continues behind them.
+    next poll continues behind them, and they displace only others of that namespace.
     """
 
     def __init__(self) -> None:
@@ -77,7 +93,7 @@ class Portions(Generic[Key, Value]):
         for key, value in portion.items():
             self._seen.pop(key, None)
             self._seen[key] = self._round, value
-        self._forget(list(self._seen)[: max(len(self._seen) - KEPT, 0)])
+        self._make_room()
         self.token = more
         if not more:
             self._forget([key for key, (last, _) in self._seen.items() if last < self._round])
@@ -94,6 +110,15 @@ class Portions(Generic[Key, Value]):
         self.token = ""
         self._forget([key for key, (last, _) in self._seen.items() if last < self._round])
         self._round += 1
+
+    def _make_room(self) -> None:
+        if len(self._seen) <= KEPT:
+            return
+        by_namespace: dict[str, deque[Key]] = {}
+        for key, (_, value) in self._seen.items():
+            by_namespace.setdefault(value.namespace, deque()).append(key)
+        for _ in range(len(self._seen) - KEPT):
+            del self._seen[max(by_namespace.values(), key=len).popleft()]
 
     def _forget(self, keys: Iterable[Key]) -> None:
         for key in keys:
@@ -113,19 +138,38 @@ class Poller:
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # Pods that no scheduler has attempted, and processes that bind pods; empty if pods, or
-        # events, may not be listed.
+        # Pods that no scheduler has attempted, and what events say of processes that bind pods;
+        # empty if pods, or events, may not be listed.
         self.pods: Portions[object, PendingPod] = Portions()
-        self.bindings: Portions[tuple[str, str], BindingScheduler] = Portions()
+        self.claims: Portions[unmanaged_schedulers.ClaimKey, unmanaged_schedulers.BindingClaim]
+        self.claims = Portions()
+        self._proven: frozenset[unmanaged_schedulers.ClaimKey] = frozenset()
         self.served: frozenset[str] = frozenset()  # pods with these schedulerNames are not listed
         self._interval = interval
         self._changed = changed
         self._clock = clock
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._forbidden: set[str] = set()
+        self._failures: dict[str, int] = {}  # of each poll, in a row
+
+    def unread(self, what: str) -> str:
+        """Why the last polls of PENDING or BINDINGS did not read all; empty if they did."""
+        if self._interval <= 0:
+            return "the operator does not look for them (--pending-pods-interval)"
+        if what in self._forbidden:
+            return NOT_ALLOWED
+        if self._failures.get(what, 0) >= FAILURES:
+            return "listing them fails"
+        portions = self.pods if what == PENDING else self.claims
+        return TOO_MANY if portions.unread else ""
+
+    @property
+    def bindings(self) -> tuple[BindingScheduler, ...]:
+        """The processes that bind pods, by the pods that they bound."""
+        return unmanaged_schedulers.binding_schedulers(self.claims.values, self._proven)
 
     async def run(self, api: ApiClient) -> None:
-        polls = {"pending Pods": self.poll_pods, "events of bindings": self.poll_bindings}
+        polls = {PENDING: self.poll_pods, BINDINGS: self.poll_bindings}
         due = dict.fromkeys(polls, float("-inf"))
         while self._interval > 0:
             for what, poll in polls.items():
@@ -165,13 +209,13 @@ class Poller:
             self._changed()
 
     async def poll_bindings(self, api: ApiClient) -> None:
-        """List the events of recent bindings.
+        """List the events of recent bindings, and look up pods that they are about.
 
         Raises:
-            KubeError: the list failed; the previous result stays.
+            KubeError: a request failed; the previous result stays.
         """
         selector = unmanaged_schedulers.FIELD_SELECTOR
-        before = self.bindings.keys, self.bindings.unread
+        before = self._processes(), self.claims.unread
 
         async def read(token: str) -> ListResult:
             return await api.select(
@@ -179,16 +223,30 @@ class Poller:
                 unmanaged_schedulers.FIELDS,
                 field_selector=selector,
                 at_most=unmanaged_schedulers.AT_MOST,
-                # All events of one scheduler count as one.
+                # All events of one scheduler in one namespace count as one.
                 kept=Kept(unmanaged_schedulers.Changes(), unmanaged_schedulers.MOST_READ),
                 token=token,
             )
 
-        listed = await _portion(self.bindings, selector, read)
-        processes = unmanaged_schedulers.binding_schedulers(listed.items)
-        self.bindings.take({(p.scheduler, p.host): p for p in processes}, listed.more)
-        if (self.bindings.keys, self.bindings.unread) != before:
+        listed = await _portion(self.claims, selector, read)
+        claims = unmanaged_schedulers.claims(listed.items)
+        self.claims.take({claim.key: claim for claim in claims}, listed.more)
+        await self._look_up(api)
+        if (self._processes(), self.claims.unread) != before:
             self._changed()
+
+    async def _look_up(self, api: ApiClient) -> None:
+        """Prove claims by the pods that they are about, once for each process and namespace."""
+        self._proven &= self.claims.keys
+        candidates = unmanaged_schedulers.to_look_up(self.claims.values, self._proven)
+        for claim in islice(candidates, unmanaged_schedulers.LOOK_UPS):
+            name = f"metadata.name={claim.pod}"
+            pods = await api.list(PODS, claim.namespace, field_selector=name)
+            if any(map(claim.is_about, pods.items)):
+                self._proven |= {claim.key}
+
+    def _processes(self) -> set[unmanaged_schedulers.Process]:
+        return {(binding.scheduler, binding.host) for binding in self.bindings}
 
     def report(self, recorder: EventRecorder, pods: Iterable[PendingPod]) -> None:
         """Send one event for each pod, once."""
@@ -205,6 +263,8 @@ class Poller:
     async def _try(
         self, what: str, poll: Callable[[ApiClient], Awaitable[None]], api: ApiClient
     ) -> None:
+        before = self.unread(what)
+        failures, self._failures[what] = self._failures.get(what, 0) + 1, 0
         try:
             await poll(api)
         except Forbidden as error:
@@ -213,20 +273,32 @@ class Poller:
             self._forbidden.add(what)
         except KubeError as error:
             log.warning("Listing %s failed: %s", what, error)
+            self._failures[what] = failures
         except Exception as error:  # the content of one object must not end polling
             contained("polling", what, error)
+            self._failures[what] = failures
         else:
             self._forbidden.discard(what)
+        if self.unread(what) != before:
+            self._changed()
 
 
 async def _portion(
     portions: Portions[Any, Any], selector: str, read: Callable[[str], Awaitable[ListResult]]
 ) -> ListResult:
-    """Read the next portion; the first one if the API server no longer knows the token."""
+    """Read the next portion, of the current list if the API server has no older one.
+
+    So no tenant, whose objects fill the polls of minutes, keeps the list from being read to its
+    end. If the API server cannot continue it, the first portion is read.
+    """
     portions.select(selector)
     if portions.token:
         try:
             return await read(portions.token)
-        except (Gone, Invalid):
+        except Gone as error:
+            if error.more:
+                return await read(error.more)
+            portions.lost()
+        except Invalid:
             portions.lost()
     return await read("")

@@ -2,8 +2,10 @@
 
 The server, the watches and leader election start together: a standby answers probes and keeps its
 store up to date. Reconciles begin once this process leads and every watch is listed. SIGTERM undoes
-this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once. A
-lost Lease ends the process with an error, because another process leads with a newer view.
+this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once.
+When the Lease is lost, all work is cancelled and its state dropped, and the process waits for the
+Lease again as a standby does: a slow API server must not end containers, whose restarts would cost
+it more.
 
 The server has its own thread, event loop and API client: whatever its clients send, the Lease is
 renewed.
@@ -22,6 +24,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -33,7 +36,7 @@ from ...base.objects import Object
 from ...base.platform import Platform
 from ...base.recognition import Decision
 from ...base.settings import Settings
-from ...base.tasks import cancel, stop_on_signals, until
+from ...base.tasks import cancel, keep, stop_on_signals, until
 from ...config.language.versions import MINORS_BEHIND, Version
 from ...kube.client import ApiClient, Writes
 from ...kube.credentials import Credentials, find
@@ -42,14 +45,14 @@ from ...kube.events import EventRecorder, Involved
 from ...kube.kopf.watcher import Watcher
 from ...kube.lease import ElectionLease, LeaderElector
 from ...kube.queue import ShutDown, Throttle, WorkQueue
-from ...kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Resource, Stream
+from ...kube.resource import SECONDARY_SCHEDULERS, Resource, Stream
 from ...kube.server_clock import ServerClock
 from ...kube.store import Store
 from ...serving.certificate import ServingCertificate
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
 from ..secondary.assignment import assigned_pods, in_effect
-from ..telemetry.authorize import cached, delegated
+from ..telemetry.authorize import CachedReviews, delegated
 from ..telemetry.cluster_metrics import OWN_CERTIFICATE, WEBHOOK_CERTIFICATE
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import Pulse, ServerThread, TelemetryServer
@@ -59,8 +62,10 @@ from .executor import Executor
 from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .intake import Intake
+from .late_leases import read_late_leases
+from .own_deployment import read_own_deployment
 from .placement_run import PlacementRunner, in_cluster
-from .polling import Poller
+from .polling import BINDINGS, PENDING, Poller
 from .reconcile import reconcile
 from .serving import Serving, ServingSources
 from .snapshot_metrics import SnapshotMetrics
@@ -92,11 +97,14 @@ class OperatorOptions:
     tls_cert_file: Path | None = None  # serving certificate; None: a self-signed one
     tls_key_file: Path | None = None
     webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)  # for `spec.assign`
+    # whether the Pods that the operator creates have the image of its Deployment, if it has one
+    follows_deployment: bool = False
 
 
 class Operator:
     def __init__(self, options: OperatorOptions) -> None:
         self._options = options
+        self._settings = options.settings
         self._platform = options.platform
         self._decision = options.decision
         self._metrics = OperatorMetrics(options.settings.operator_version)
@@ -104,6 +112,7 @@ class Operator:
         self._credentials: Credentials = find(options.kubeconfig)
         self._store = Store()
         self._queue = WorkQueue(observer=self._metrics.queue)
+        self._queue.close()  # until this process leads
         self._throttle = Throttle()
         namespaces = options.settings.secondary_namespaces
         self._clock = ServerClock()
@@ -117,7 +126,7 @@ class Operator:
         )
         observe_defects(self._metrics.defect_contained)
         self._metrics.lease_seen = self._lease_seen
-        self._poller = Poller(options.settings.pending_interval, lambda: self._wake(urgent=False))
+        self._poller = self._make_poller()
         self._ways = WayPoller(self._assigning, lambda: self._wake(urgent=False))
         self._webhook = AssignmentWebhook(
             options.platform,
@@ -171,18 +180,22 @@ class Operator:
             watching = asyncio.create_task(self._watch(unwatch), name="watches")
             acquiring = asyncio.create_task(elector.acquire(), name="lease")
             discovering = asyncio.create_task(self._discover(api, stop), name="discovery")
-            deciding = asyncio.create_task(self._decide_later(api, stop), name="platform")
+            deciding = asyncio.create_task(
+                keep("platform", partial(self._decide_later, api, stop)), name="platform"
+            )
             # Both replicas serve the webhook.
-            looking = asyncio.create_task(self._ways.run(api), name="assignment")
+            looking = asyncio.create_task(
+                keep("assignment", partial(self._ways.run, api)), name="assignment"
+            )
             applying = asyncio.create_task(
                 self._webhook.run(api, leading, lambda: elector.is_leader, self._clock.now),
                 name="webhook",
             )
             server = ServerThread(self._serve)
-            beating = asyncio.create_task(self._pulse.run(), name="pulse")
+            beating = asyncio.create_task(keep("pulse", self._pulse.run), name="pulse")
             try:
                 await server.start()
-                return await self._lead(leading, stop, acquiring, discovering, watching)
+                await self._lead(leading, stop, acquiring, discovering, watching)
             finally:
                 unwatch.set()
                 for task in (acquiring, discovering, deciding, looking):
@@ -194,6 +207,11 @@ class Operator:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await server.stop()
                 beating.cancel()
+        return 0
+
+    def _make_poller(self) -> Poller:
+        interval = self._options.settings.pending_interval
+        return Poller(interval, lambda: self._wake(urgent=False))
 
     def _make_client(self, may_write: Callable[[], bool]) -> ApiClient:
         return ApiClient(
@@ -229,7 +247,7 @@ class Operator:
         async with client as api:
             server = TelemetryServer(
                 render=self._metrics.render,
-                authorize=cached(delegated(api)),
+                authorize=CachedReviews(delegated(api)),
                 alive=self._pulse.alive,
                 ready=self._pulse.ready,
                 certificate=certificate,
@@ -265,19 +283,35 @@ class Operator:
         acquiring: asyncio.Task[None],
         discovering: asyncio.Task[str],
         watching: asyncio.Task[None],
-    ) -> int:
+    ) -> None:
+        """Lead each time that the Lease is acquired, until `stop` is set or the watches end."""
         elector = self._elector
         assert elector is not None  # noqa: S101 - set by run()
         self._metrics.leading(self._platform.operator.lease, leads=False)
-        if not await until(stop.wait(), acquiring) or not await until(stop.wait(), discovering):
-            return 0
-        self._metrics.leading(self._platform.operator.lease, leads=True)
+        while await until(stop.wait(), acquiring):
+            if not await until(stop.wait(), discovering):
+                return
+            self._metrics.leading(self._platform.operator.lease, leads=True)
+            try:
+                if not await self._lead_once(api, stop, discovering.result(), watching):
+                    return
+            finally:
+                self._metrics.leading(self._platform.operator.lease, leads=False)
+            acquiring = asyncio.create_task(elector.acquire(), name="lease")
+
+    async def _lead_once(
+        self, api: ApiClient, stop: asyncio.Event, uid: str, watching: asyncio.Task[None]
+    ) -> bool:
+        """Work while this process leads; return whether it ended because the Lease was lost."""
+        elector = self._elector
+        assert elector is not None  # noqa: S101 - set by run()
+        self._forget_leading()
         involved = Involved(
             "apps/v1",
             "Deployment",
             self._platform.operator.deployment,
             self._platform.operator_namespace,
-            discovering.result(),
+            uid,
         )
         instance = os.environ.get("POD_NAME") or socket.gethostname()
         recorder = EventRecorder(
@@ -299,8 +333,15 @@ class Operator:
             with contextlib.suppress(asyncio.CancelledError):
                 await work
         await cancel(holding)
-        self._metrics.leading(self._platform.operator.lease, leads=False)
-        return 1 if lost else 0
+        return lost
+
+    def _forget_leading(self) -> None:
+        """Drop the state of earlier reconciles: another process may have led since."""
+        self._queue = WorkQueue(observer=self._metrics.queue)
+        self._poller = self._make_poller()
+        self._executor, self._recorder, self._placements = None, None, None
+        self._last_error = self._failing = ""
+        self._reconciled_at = self._succeeded_at = None
 
     async def _work(
         self,
@@ -317,14 +358,20 @@ class Operator:
         executor = Executor(api, self._store, recorder)
         self._executor, self._recorder = executor, recorder
         placements = PlacementRunner(
-            in_cluster(api, self._platform, self._options.settings),
+            in_cluster(api, self._platform, self._settings),
             lambda: self._wake(urgent=False),
         )
         self._placements = placements
         self._queue.add()  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
-        polling = asyncio.create_task(self._poller.run(api), name="polling")
-        following = asyncio.create_task(self._follow_version(api, stop), name="version")
+        polling = asyncio.create_task(
+            keep("polling", partial(self._poller.run, api)), name="polling"
+        )
+        following = asyncio.create_task(
+            keep("version", partial(self._follow_version, api, stop)), name="version"
+        )
+        late = partial(read_late_leases, api, self._intake.late_leases, self._event)
+        reading = asyncio.create_task(keep("late Leases", late), name="late Leases")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait(
@@ -332,25 +379,32 @@ class Operator:
             )
         except asyncio.CancelledError:
             reconciling.cancel()
+            await asyncio.gather(reconciling, return_exceptions=True)
             raise
         finally:
             self._queue.close()
             self._throttle.release()
-            stopped.cancel()
-            polling.cancel()
-            following.cancel()
+            background = (stopped, polling, following, reading)
+            for task in background:
+                task.cancel()
             await placements.close()
+            await asyncio.gather(*background, return_exceptions=True)
         await reconciling
         if watching.done():
             watching.result()  # raises the error that ended it, if any
 
     async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
-        """Read the server's version, and return the uid of the operator's Deployment."""
-        version, uid = await asyncio.gather(
-            self._read_version(api, stop), _deployment_uid(api, self._platform)
+        """Read the server's version and the own Deployment, and return the uid of that."""
+        version, deployment = await asyncio.gather(
+            self._read_version(api, stop),
+            _retried(stop, "own Deployment", lambda: read_own_deployment(api, self._platform)),
         )
         self._version.observe(version, time.monotonic())
-        return uid
+        if deployment is None:
+            return ""
+        if self._options.follows_deployment and deployment.image:
+            self._settings = replace(self._settings, operator_image=deployment.image)
+        return deployment.uid
 
     async def _decide_later(self, api: ApiClient, stop: asyncio.Event) -> None:
         """Decide the platform again until nodes show what it is.
@@ -532,7 +586,7 @@ class Operator:
         objects = take_snapshot(
             self._store,
             self._platform,
-            self._options.settings,
+            self._settings,
             self._clock.now(),
             missing_kinds=self._watcher.missing if self._watcher else (),
             leases_seen=self._intake.leases_seen,
@@ -551,9 +605,9 @@ class Operator:
             write_errors=executor.write_errors,
             futile_writes=executor.futile,
             pending_pods=poller.pods.values,
-            pending_unread=poller.pods.unread,
-            binding_schedulers=poller.bindings.values,
-            bindings_unread=poller.bindings.unread,
+            pending_unread=poller.unread(PENDING),
+            binding_schedulers=poller.bindings,
+            bindings_unread=poller.unread(BINDINGS),
             assignment_way=self._ways.way,
             placement_answer=self._placements.answer if self._placements else None,
         )
@@ -680,15 +734,6 @@ def _supported(recorded: str, answer: str) -> str:
         older, newer = Version.parse(recorded), Version.parse(answer)
         return "" if newer.minor - older.minor > MINORS_BEHIND else recorded
     return ""
-
-
-async def _deployment_uid(api: ApiClient, platform: Platform) -> str:
-    """Read the uid with which `kubectl describe deployment` finds events; empty out of cluster."""
-    ref = ObjectRef(DEPLOYMENTS, platform.operator_namespace, platform.operator.deployment)
-    try:
-        return str((await api.get(ref))["metadata"]["uid"])
-    except (KubeError, KeyError):
-        return ""
 
 
 def run(options: OperatorOptions) -> int:

@@ -13,16 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from ...base.management import MANAGED, REMOVED, UNMANAGED
 from ..controlplane.adoption.adopted import NOTHING, adopted
-from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
+from ..controlplane.cluster_operator import report_without_kubescheduler
 from ..controlplane.operand_image import operand_image
 from ..controlplane.rollout.roll_out import roll_out
 from ..extenders.agents import ControlPlaneAgents
-from ..loadpolicy.reconcile import LoadPolicies, load_policies
+from ..loadpolicy.reconcile import LoadPolicies
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot, bounded_snapshot
-from ..secondary.reconcile import SecondarySchedulers
+from ..secondary.reconcile import SecondarySchedulers, observed_schedulers
 from . import managed_steps, steps
+from .held_edits import keep_back, reconcile_load_policies, release, run_agents
 from .stages import Containment, Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
 
 Reconcile = Callable[[Containment], Reconciled]
@@ -34,7 +36,7 @@ def reconcile(snapshot: Snapshot) -> Plan:
     chosen = STATIC_PODS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
     reconciled = chosen[_management_state(snapshot)](attempt)
     everywhere = reconciled.everywhere
-    plan = reconciled.plan or steps.report_failures(snapshot, attempt.failures)
+    plan = reconciled.plan or _report_failures(attempt)
     secondary, loads = everywhere.secondary, everywhere.loads
     return replace(
         plan,
@@ -51,17 +53,27 @@ def reconcile(snapshot: Snapshot) -> Plan:
     )
 
 
+def _report_failures(attempt: Containment) -> Plan:
+    observed = attempt("observe", steps.observed_conditions) or ()
+    return steps.report_failures(attempt.snapshot, attempt.failures, observed)
+
+
 def _everywhere(attempt: Containment) -> Everywhere:
     """Run the steps that do not depend on the state of KubeScheduler."""
     record = attempt("record platform", steps.record_platform)
     image = attempt("find image", operand_image) or ""
     reconcile_all = steps.reconcile_secondary_schedulers
     secondary = attempt("reconcile secondary schedulers", reconcile_all, image)
-    loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
+    loads = attempt("reconcile load policies", reconcile_load_policies) or LoadPolicies()
     # Without the SecondarySchedulers, the served schedulerNames are unknown.
     diagnoses = attempt("diagnose", steps.diagnose, secondary) if secondary is not None else None
-    known = secondary or SecondarySchedulers()
+    known = secondary or _observe_schedulers(attempt)
     return Everywhere(record or {}, image, known, loads, diagnoses or Diagnoses())
+
+
+def _observe_schedulers(attempt: Containment) -> SecondarySchedulers:
+    """Observe what could not be composed: a scheduler that does not schedule gets no Pods."""
+    return attempt("observe secondary schedulers", observed_schedulers) or SecondarySchedulers()
 
 
 def _manage_static_pods(attempt: Containment) -> Reconciled:
@@ -70,24 +82,29 @@ def _manage_static_pods(attempt: Containment) -> Reconciled:
     # Settings of the schedulers that predate the operator.
     kept = attempt("adopt", adopted) or NOTHING
     # The effective configuration: config/effective/control_plane/scheduler.py.
-    decided = attempt("decide", steps.decide, everywhere, kept)
-    prepared = PreparedRevision(kept, decided)
-    if decided is not None:
+    proposed = attempt("decide", steps.decide, everywhere, kept)
+    # Edits of agents need no revision: until they are checked, the versions in use stay.
+    edits = attempt("keep edits back", keep_back, proposed) if proposed is not None else None
+    prepared = PreparedRevision(kept, None)
+    if edits is not None:
         # Extenders that the operator runs on control-plane nodes.
-        agents = attempt("run agents", steps.run_agents, decided) or ControlPlaneAgents()
+        agents = attempt("run agents", run_agents, edits.decided) or ControlPlaneAgents()
         # Ends the reconcile if spec.observedConfig is out of date.
         write = steps.write_observed_config
-        written = attempt("write observed config", write, everywhere, decided, agents) or ()
+        written = attempt("write observed config", write, everywhere, edits.decided, agents) or ()
         if isinstance(written, Plan):
             return Reconciled(everywhere, written)
-        prepared = PreparedRevision(kept, decided, agents, written)
+        prepared = PreparedRevision(kept, edits.decided, edits, agents, written)
     prepared = replace(prepared, failures=attempt.failures)
     # A revision has configuration, Pod and credentials.
     filled = attempt("fill revision", steps.fill_revision, prepared)
     if filled is None:
         return Reconciled(everywhere, None)
     # OperatorSettings: an edit may wait for a simulation, or be held.
-    check = attempt("check placements", steps.check_placements, prepared.settings, filled)
+    check = attempt("check placements", steps.check_placements, prepared, filled)
+    if check is not None:
+        released = attempt("release edits", release, everywhere, prepared, check)
+        everywhere, prepared = released or (everywhere, prepared)
     # Target ConfigMaps, then a numbered revision.
     revised = attempt("revise", steps.revise, filled, check)
     if revised is None:
@@ -116,11 +133,13 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
     # It also has the SchedulerProfiles of the control plane.
     attach = managed_steps.reconcile_attached_schedulers
     attached = attempt("reconcile attached schedulers", attach, requested)
-    loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
-    secondary, diagnoses = SecondarySchedulers(), None
+    loads = attempt("reconcile load policies", reconcile_load_policies) or LoadPolicies()
+    diagnoses = None
     if attached is not None:
         requested, secondary = attached
         diagnoses = attempt("diagnose", steps.diagnose, secondary)
+    else:
+        secondary = _observe_schedulers(attempt)
     everywhere = Everywhere(record or {}, image, secondary, loads, diagnoses or Diagnoses())
     # Conditions, statuses, ClusterOperator.
     report = managed_steps.report_schedulers
@@ -130,46 +149,58 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
 
 def _remove_static_pods(attempt: Containment) -> Reconciled:
     everywhere = _everywhere(attempt)
-    return Reconciled(everywhere, attempt("remove", steps.remove))
+    plan = attempt("remove", steps.remove, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
 
 
 def _remove_without_static_pods(attempt: Containment) -> Reconciled:
     everywhere = _everywhere(attempt)
-    return Reconciled(everywhere, attempt("remove managed", managed_steps.remove_managed))
+    remove = managed_steps.remove_managed
+    plan = attempt("remove managed", remove, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
 
 
-def _leave_alone(attempt: Containment) -> Reconciled:
-    """Report an Unmanaged KubeScheduler; nothing else is read or written."""
-    conditions = attempt.snapshot.status.get("conditions") or ()
-    return Reconciled(
-        Everywhere(), attempt("report unmanaged", report_cluster_operator, conditions)
-    )
+def _leave_static_pods(attempt: Containment) -> Reconciled:
+    """Observe and report static Pods that are Unmanaged; all other objects are managed."""
+    everywhere = _everywhere(attempt)
+    report = steps.report_unmanaged
+    plan = attempt("report unmanaged", report, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
+
+
+def _leave_managed_scheduler(attempt: Containment) -> Reconciled:
+    """Do the same where a SecondaryScheduler is in the place of static Pods."""
+    everywhere = _everywhere(attempt)
+    report = managed_steps.report_unmanaged
+    plan = attempt("report unmanaged", report, everywhere, attempt.failures)
+    return Reconciled(everywhere, plan)
 
 
 def _report_missing(attempt: Containment) -> Reconciled:
     """Report that KubeScheduler does not exist; its schedulers keep running."""
     everywhere = _everywhere(attempt)
-    return Reconciled(everywhere, attempt("report missing", report_without_kubescheduler))
+    plan = attempt("report missing", report_without_kubescheduler)
+    if plan is not None:
+        attached = steps.attached_to_secondaries(attempt.snapshot, everywhere.secondary)
+        plan = replace(plan, reports=(*plan.reports, *attached))
+    return Reconciled(everywhere, plan)
 
 
 STATIC_PODS: Final[Mapping[str, Reconcile]] = {
-    "Managed": _manage_static_pods,
-    "Removed": _remove_static_pods,
-    "Unmanaged": _leave_alone,
+    MANAGED: _manage_static_pods,
+    REMOVED: _remove_static_pods,
+    UNMANAGED: _leave_static_pods,
     "": _report_missing,
 }
-"""By KubeScheduler's `spec.managementState`; "" if there is no KubeScheduler."""
+"""By KubeScheduler's management state (base/management.py); "" if there is no KubeScheduler."""
 
 WITHOUT_STATIC_PODS: Final[Mapping[str, Reconcile]] = {
-    "Managed": _manage_without_static_pods,
-    "Removed": _remove_without_static_pods,
-    "Unmanaged": _leave_alone,
+    MANAGED: _manage_without_static_pods,
+    REMOVED: _remove_without_static_pods,
+    UNMANAGED: _leave_managed_scheduler,
     "": _report_missing,
 }
 
 
 def _management_state(snapshot: Snapshot) -> str:
-    state = str(snapshot.spec.get("managementState") or "")
-    if snapshot.kubescheduler is None:
-        return ""
-    return state if state in ("Removed", "Unmanaged") else "Managed"
+    return "" if snapshot.kubescheduler is None else snapshot.management.state

@@ -77,9 +77,10 @@ class Serving:
         """Follow all sources; return whether open connections have outdated settings."""
         await asyncio.to_thread(self.certificate.reload)
         sources = self._sources()
-        before, self._settings = self._settings, self._current(sources)
-        self.certificate.use(self._settings, _client_ca(sources))
-        if before == self._settings:
+        settings = self._current(sources)
+        self.certificate.use(settings, _client_ca(sources))
+        before, self._settings = self._settings, settings
+        if before == settings:
             return False
         log.info(
             "TLS settings of the operator's port changed",

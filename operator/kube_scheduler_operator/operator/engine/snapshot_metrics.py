@@ -114,7 +114,7 @@ def _control_plane(
         "node_version_skew": {
             (version.node,): version.skew
             for version in versions(snapshot, pods, disks)
-            if version.node in nodes
+            if version.node in nodes and version.skew is not None
         },
         "certificate_expiry_timestamp_seconds": _certificates(snapshot, pods),
     }

@@ -12,10 +12,10 @@ from ...base.settings import Settings
 from ...kube import resource as kinds
 from ...kube.resource import Resource
 from ...kube.store import Fields, Store, StoreView
-from ..model.operand_pods import foreign_by_node, of_manifest
+from ..model.operand_pods import foreign_by_node, of_manifest, schedulers_by_node
 from ..model.snapshot import Loads, Secondaries, Snapshot
 from .node_clocks import translated
-from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS, is_control_plane
+from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS
 
 
 def take_snapshot(
@@ -38,7 +38,8 @@ def take_snapshot(
     target = platform.target_namespace
     source = platform.credentials.namespace if platform.credentials else ""
     users = platform.config_namespace
-    pods = _operand_pods(view, platform)
+    nodes = _by_name(filter(platform.is_control_plane, view.list(kinds.NODES)))
+    pods = _operand_pods(view, platform, nodes)
     lease = (platform.operand_lease_namespace, platform.operand_lease_name)
 
     def served(resource: Resource) -> dict[str, Object] | None:
@@ -68,11 +69,7 @@ def take_snapshot(
         service_accounts=_by_name(
             _control_plane_objects(view.list(kinds.SERVICE_ACCOUNTS, target))
         ),
-        nodes=_by_name(
-            node
-            for node in view.list(kinds.NODES)
-            if is_control_plane(node, platform.node_selectors)
-        ),
+        nodes=nodes,
         operand_pods={node: of_manifest(pod) for node, pod in pods.items()},
         foreign_metadata=foreign_by_node(pods),
         installer_pods=_labelled(view.list(kinds.PODS, target), names.INSTALLER),
@@ -90,16 +87,13 @@ def take_snapshot(
     )
 
 
-def _operand_pods(view: StoreView, platform: Platform) -> dict[str, Object]:
+def _operand_pods(view: StoreView, platform: Platform, nodes: Container[str]) -> dict[str, Object]:
+    """The schedulers of control-plane nodes; a manifest on another node is not the cluster's."""
     if not platform.owns_static_pods:
         return {}
     labels = dict(platform.static_pod_labels)
-    return {
-        node: pod
-        for pod in view.list(kinds.PODS, platform.operand_namespace, labels=labels)
-        if (node := pod["spec"].get("nodeName"))
-        and pod["metadata"]["name"] == platform.mirror_pod_name(node)
-    }
+    pods = view.list(kinds.PODS, platform.operand_namespace, labels=labels)
+    return {node: pod for node, pod in schedulers_by_node(pods, platform) if node in nodes}
 
 
 class _ByOneClock(StoreView):

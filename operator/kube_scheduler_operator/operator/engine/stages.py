@@ -18,7 +18,7 @@ from ...config.effective.settings.validate import SettingsResult
 from ...kube.resource import ObjectRef
 from ..controlplane.adoption.adopted import Adopted
 from ..controlplane.managed import ManagedScheduler
-from ..controlplane.placement_gate import PlacementCheck
+from ..controlplane.placement_gate import CheckedSpecs, PlacementCheck
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
@@ -62,9 +62,20 @@ class DecidedControlPlane:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldEdits:
+    """Edits of agents, which need no revision, and what is in use until they are checked."""
+
+    proposed: DecidedControlPlane  # with the edits
+    decided: DecidedControlPlane  # with the versions in use in their place
+    specs: CheckedSpecs
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedRevision:
     adopted: Adopted  # settings of the schedulers that predate the operator
-    decided: DecidedControlPlane | None  # None after an unexpected error
+    # with the edits of agents only if they may be in use; None after an unexpected error
+    decided: DecidedControlPlane | None
+    edits: HeldEdits | None = None  # None after an unexpected error
     agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
     # the write of `spec.observedConfig`; empty if it is up to date
     observing: tuple[Action, ...] = ()
@@ -120,14 +131,17 @@ FAILURES: Final[Mapping[str, tuple[str, bool]]] = {
     "record platform": (names.CONFIG_OBSERVATION_DEGRADED, False),
     "find image": (names.TARGET_CONFIG_DEGRADED, True),
     "reconcile secondary schedulers": (names.SECONDARY_DEGRADED, False),
+    "observe secondary schedulers": (names.SECONDARY_DEGRADED, False),
     "reconcile load policies": (names.LOAD_POLICIES_DEGRADED, False),
     "diagnose": (names.CONFIG_OBSERVATION_DEGRADED, False),
     "adopt": (names.ADOPTION_DEGRADED, True),
     "decide": (names.TARGET_CONFIG_DEGRADED, True),
+    "keep edits back": (names.TARGET_CONFIG_DEGRADED, True),
     "run agents": (names.SCHEDULER_EXTENDERS_DEGRADED, False),
     "write observed config": (names.CONFIG_OBSERVATION_DEGRADED, False),
     "fill revision": (names.REVISION_DEGRADED, False),
     "check placements": (names.REVISION_DEGRADED, False),
+    "release edits": (names.REVISION_DEGRADED, False),
     "revise": (names.REVISION_DEGRADED, False),
     "roll out": (names.NODE_INSTALLER_DEGRADED, False),
     "report": (names.INSTALLER_DEGRADED, False),

@@ -16,15 +16,25 @@ from ...base import names
 from ...base.findings import Finding
 from ...base.json_text import exceeds_depth
 from ...base.limits import DEPTH
+from ...base.management import REMOVED
 from ...base.names import OVERRIDES
-from ...config.effective.attachment import PROFILE, Refusal, rejection_findings
+from ...base.objects import Object, mapping
+from ...config.effective.attachment import (
+    CONTROL_PLANE,
+    PROFILE,
+    rejection_findings,
+    scheduler_of,
+)
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
+from ...config.effective.control_plane.overrides import ARGUMENTS
+from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
 )
 from ...config.effective.facts import Facts
-from ...config.effective.settings.validate import SettingsResult, placement_settings
+from ...config.effective.managed import moved_objects
+from ...config.effective.settings.validate import SettingsResult
 from ...config.language.validation.newer_versions import newer_version_findings
 from ...kube.resource import (
     CONFIG_MAPS,
@@ -46,6 +56,7 @@ from ..controlplane.conditions import (
     removal_conditions,
     revision_condition,
     rollout_conditions,
+    unmanaged_conditions,
 )
 from ..controlplane.desired import (
     accepted_settings,
@@ -56,15 +67,19 @@ from ..controlplane.desired import (
     objects_of,
     size_findings,
 )
-from ..controlplane.managed import platform_condition
-from ..controlplane.placement_gate import PlacementCheck
+from ..controlplane.managed import managed_name, platform_condition, scheduler_conditions
+from ..controlplane.placement_gate import (
+    CheckedSpecs,
+    PlacementCheck,
+    remembered_check,
+    settings_in_effect,
+)
 from ..controlplane.placement_gate import check_placements as decide_placements
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
-from ..controlplane.revision.history import configurations_in_use, refusal_of
+from ..controlplane.revision.history import refusal_of
 from ..controlplane.revision.revise import revise as decide_revision
 from ..controlplane.rollout.guards import plan_guards
-from ..controlplane.rollout.node_statuses import write_node_status
 from ..controlplane.rollout.observe import observe as observe_pods
 from ..controlplane.rollout.prune import prune
 from ..controlplane.rollout.removal import remove as remove_from_nodes
@@ -72,8 +87,10 @@ from ..controlplane.rollout.rollout_step import RolloutStep
 from ..controlplane.status import (
     in_order,
     new_status,
+    not_observed,
     observed_generations,
     status_of,
+    write_node_statuses,
     write_status,
 )
 from ..controlplane.target_config_maps import (
@@ -85,8 +102,9 @@ from ..controlplane.target_config_maps import (
 )
 from ..controlplane.versions import next_version_condition
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
-from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
-from ..extenders.status import report_extenders
+from ..extenders.agents import ControlPlaneAgents, removed_agents
+from ..extenders.status import report_extenders, unobserved_extenders
+from ..model import operand_pods
 from ..model.apply import apply
 from ..model.plan import Action, Event, PlacementQuestion, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
@@ -110,7 +128,7 @@ STATUS_REFUSED: Final = "StatusRefused"
 
 def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]]:
     """Record the decision about the platform, in a write set of its own."""
-    if snapshot.spec.get("managementState") == "Removed":
+    if snapshot.management.state == REMOVED:
         return {}  # it is deleted with everything else
     writes = keep_record(snapshot)
     ref = CONFIG_MAPS.named(names.PLATFORM_RECORD, snapshot.platform.target_namespace)
@@ -118,10 +136,16 @@ def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]
 
 
 def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondarySchedulers:
-    """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
-    return secondary_schedulers(
-        snapshot, objects_of(snapshot), facts_of_secondaries(snapshot, image)
-    )
+    """Compose, roll out and report every SecondaryScheduler, each in a write set of its own.
+
+    The one in the place of the control plane's scheduler is Managed by managed_steps.py alone; here
+    it is only observed.
+    """
+    objects, facts = objects_of(snapshot), facts_of_secondaries(snapshot, image)
+    own = managed_name(snapshot)
+    if not own:
+        return secondary_schedulers(snapshot, objects, facts)
+    return secondary_schedulers(snapshot, moved_objects(objects, own), facts, {own})
 
 
 def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
@@ -180,15 +204,6 @@ def version_findings(facts: Facts) -> tuple[Finding, ...]:
     return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
 
 
-def run_agents(snapshot: Snapshot, decided: DecidedControlPlane) -> ControlPlaneAgents:
-    composition = decided.control_plane.composition
-    return control_plane_agents(
-        snapshot,
-        (*composition.extenders, *composition.leaving),
-        partial(configurations_in_use, snapshot),
-    )
-
-
 def write_observed_config(
     snapshot: Snapshot,
     everywhere: Everywhere,
@@ -224,22 +239,23 @@ def write_observed_config(
 
 def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
     """Make the content that a revision would have, unless a finding blocks it."""
-    content, decided = None, prepared.decided
-    if decided is not None and not any(finding.blocking for finding in prepared.findings):
-        credentials = decided.credentials.parts
-        content = content_of(decided.control_plane, credentials, prepared.adopted)
+    content, edits = None, prepared.edits
+    if edits is not None and not any(finding.blocking for finding in prepared.findings):
+        credentials = edits.proposed.credentials.parts
+        content = content_of(edits.proposed.control_plane, credentials, prepared.adopted)
     too_large = size_findings(content) if content is not None else ()
     return Filled(None if too_large else content, observe_pods(snapshot), too_large)
 
 
 def check_placements(
-    snapshot: Snapshot, settings: SettingsResult | None, filled: Filled
+    snapshot: Snapshot, prepared: PreparedRevision, filled: Filled
 ) -> PlacementCheck:
     """Keep the rules in use while an edit of them is simulated or held."""
-    observation = filled.observation
-    chosen = placement_settings(settings.spec if settings is not None else None)
+    observation, edits = filled.observation, prepared.edits
+    settings = settings_in_effect(snapshot, prepared.settings)
+    specs = edits.specs if edits is not None else CheckedSpecs()
     existing = partial(decide_revision, snapshot, None, observation.swapping, observation.disks)
-    return decide_placements(snapshot, filled.content, chosen, existing)
+    return decide_placements(snapshot, filled.content, settings, specs, existing)
 
 
 def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> Revised:
@@ -279,13 +295,12 @@ def report(
         actions = plan_guards(rolled) or prune(rolled)
     reports: tuple[Action, ...] = ()
     if decided is not None:
-        refusal = refusal_of(revisions.rejected)
         secondary, agents = everywhere.secondary, prepared.agents
         reports = (
-            *_attached_reports(snapshot, secondary, decided, agents, refusal),
+            *_attached_reports(snapshot, secondary, decided, agents, revised),
             *report_settings(
                 snapshot.operator_settings,
-                prepared.settings,
+                _marked_settings(prepared.settings, revised),
                 snapshot.now,
                 check.record if check is not None else None,
                 check.events if check is not None else (),
@@ -318,8 +333,8 @@ def _conditions(
     control_plane = prepared.decided.control_plane if prepared.decided is not None else None
     findings = (*prepared.findings, *revised.filled.findings)
     return (
-        *from_findings(findings),
-        *adoption_conditions(snapshot.platform, prepared.adopted, findings),
+        *from_findings(findings, _unused(revised)),
+        *_adoption_conditions(snapshot, prepared, findings),
         *(
             failure_conditions(failures, (names.REVISION_DEGRADED,))
             or (revision_condition(revised.revisions),)
@@ -340,6 +355,19 @@ def _conditions(
     )
 
 
+def _adoption_conditions(
+    snapshot: Snapshot, prepared: PreparedRevision, findings: Sequence[Finding]
+) -> tuple[Condition, ...]:
+    decided, adopted = prepared.decided, prepared.adopted
+    if decided is None:
+        return adoption_conditions(snapshot.platform, adopted, findings)
+    composition = decided.control_plane.composition
+    flags = mapping(composition.observed_config.get(ARGUMENTS))
+    return adoption_conditions(
+        snapshot.platform, adopted, findings, flags, composition.config or {}
+    )
+
+
 def _simulations(check: PlacementCheck | None) -> tuple[PlacementQuestion, ...] | None:
     """Request the simulation that the check of placements waits for; None without a check."""
     if check is None:
@@ -352,11 +380,19 @@ def _attached_reports(
     secondary: SecondarySchedulers,
     decided: DecidedControlPlane,
     agents: ControlPlaneAgents,
-    refusal: Refusal | None,
+    revised: Revised | None,
 ) -> tuple[Action, ...]:
     composition = decided.control_plane.composition
-    profiles = attribute_profiles(composition.results, refusal, composition.config or {})
-    extenders = attribute_extenders(composition.extenders, refusal)
+    refusal = refusal_of(revised.revisions.rejected) if revised is not None else None
+    unused, used = _unused(revised), _used_inputs(revised)
+    profiles = (
+        result if used.profiles.get(result.name) == result.spec else replace(result, unused=unused)
+        for result in attribute_profiles(composition.results, refusal, composition.config or {})
+    )
+    extenders = (
+        result if used.extenders.get(result.name) == result.spec else replace(result, unused=unused)
+        for result in attribute_extenders(composition.extenders, refusal)
+    )
     return (
         *report_profiles(
             snapshot.scheduler_profiles or {}, (*profiles, *secondary.results), snapshot.now
@@ -370,21 +406,127 @@ def _attached_reports(
     )
 
 
-def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
-    """Report the failed steps when the report of a whole reconcile is not possible."""
+def _unused(revised: Revised | None) -> str:
+    """Why no scheduler runs the settings that were composed; empty if one does, or will."""
+    if revised is None:
+        return ""
+    rejected, check = revised.revisions.rejected, revised.check
+    if rejected is not None:
+        refused = rejected.outcome == names.OUTCOME_REFUSED
+        did = "refused" if refused else "did not stay healthy with"
+        return f"kube-scheduler {did} revision {rejected.number}, which has this"
+    if check is not None and check.condition is not None and check.condition.status == "True":
+        return "this is of an edit that waits; PlacementCheckProgressing has the reason"
+    return ""
+
+
+def _marked_settings(settings: SettingsResult | None, revised: Revised) -> SettingsResult | None:
+    """The result for OperatorSettings; the part about edits that wait is always in use."""
+    if settings is None or settings.spec is None:
+        return settings
+    own = {key: value for key, value in settings.spec.items() if key != "placementCheck"}
+    used = _used_inputs(revised).own_settings.get(names.CLUSTER, {})
+    return settings if own == used else replace(settings, unused=_unused(revised))
+
+
+def _used_inputs(revised: Revised | None) -> RecordedInputs:
+    """The objects of the newest revision that was neither refused nor failed."""
+    history = revised.revisions.history if revised is not None else ()
+    used = next((revision for revision in reversed(history) if not revision.bad), None)
+    return (read_inputs(used.inputs) if used is not None else None) or RecordedInputs({}, {})
+
+
+def observed_conditions(snapshot: Snapshot) -> Sequence[Condition]:
+    """The conditions that follow from an observation alone, whatever is desired."""
+    static_pods = snapshot.platform.owns_static_pods
+    return unmanaged_conditions(snapshot) if static_pods else scheduler_conditions(snapshot)
+
+
+def report_failures(
+    snapshot: Snapshot, failures: Sequence[Finding], observed: Sequence[Condition]
+) -> Plan:
+    """Report the failed steps, and what is observed, when a whole report is not possible."""
     if snapshot.kubescheduler is None:
         return Plan()
-    status = new_status(snapshot, failure_conditions(failures, ()))
+    failed = failure_conditions(failures, ())
+    types = {condition.type for condition in failed}
+    conditions = (*failed, *(condition for condition in observed if condition.type not in types))
+    status = new_status(snapshot, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     return Plan(write_status(snapshot, status), cluster_operator.reports)
 
 
-def remove(snapshot: Snapshot) -> Plan:
+def report_unmanaged(
+    snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]
+) -> Plan:
+    """Report what is observed of the static Pods, and that the rest is not."""
+    reported = (*observed_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
+    conditions = (*reported, *not_observed(snapshot, reported))
+    ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
+    generation = observed_generations(snapshot)["observedGeneration"]
+    status = new_status(snapshot, conditions, observedGeneration=generation, readyReplicas=ready)
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    reports = (
+        *cluster_operator.reports,
+        *attached_to_secondaries(snapshot, everywhere.secondary),
+        *unobserved_agents(snapshot),
+    )
+    return Plan(
+        write_status(snapshot, status),
+        reports,
+        soonest(cluster_operator.requeue_after, control_plane_lease(snapshot)[1]),
+    )
+
+
+def unobserved_agents(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Report the agents of the control plane's scheduler as not observed."""
+    objects = sorted((snapshot.scheduler_extenders or {}).items())
+    own = (obj for _, obj in objects if not is_attached(obj))
+    return unobserved_extenders(own, snapshot.management, snapshot.now)
+
+
+def of_the_rest(
+    snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]
+) -> tuple[Condition, ...]:
+    """The conditions about everything but the control plane's scheduler."""
+    return (
+        *everywhere.secondary.conditions,
+        *(everywhere.diagnoses.conditions or api_conditions(snapshot)),
+        *everywhere.loads.conditions,
+        *failure_conditions(failures, ()),
+    )
+
+
+def attached_to_secondaries(
+    snapshot: Snapshot, secondary: SecondarySchedulers
+) -> tuple[Action, ...]:
+    """Write the statuses of the objects of SecondarySchedulers, which are always managed."""
+    profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
+    return (
+        *report_profiles(
+            profiles, (r for r in secondary.results if is_attached(profiles[r.name])), snapshot.now
+        ),
+        *report_extenders(
+            extenders,
+            (r for r in secondary.extenders if is_attached(extenders[r.name])),
+            secondary.agents,
+            snapshot.now,
+        ),
+    )
+
+
+def is_attached(obj: Object) -> bool:
+    """Whether a SchedulerProfile or SchedulerExtender names a scheduler of its own."""
+    return scheduler_of(mapping(obj.get("spec"))) != CONTROL_PLANE
+
+
+def remove(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]) -> Plan:
     """Restore the earlier scheduler of every node, then delete the operator's objects."""
     removal = remove_from_nodes(snapshot)
     rolled = removal.step
-    conditions = (*removal_conditions(removal), *api_conditions(snapshot))
-    left = [write_node_status(node) for node in rolled.node_statuses]
+    reported = (*removal_conditions(removal), *of_the_rest(snapshot, everywhere, failures))
+    conditions = (*reported, *not_observed(snapshot, reported))
+    left = write_node_statuses(snapshot, rolled.node_statuses)
     fields = {**observed_generations(snapshot), "nodeStatuses": left}
     status = new_status(snapshot, conditions, **fields)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
@@ -393,7 +535,7 @@ def remove(snapshot: Snapshot) -> Plan:
     actions = in_order(snapshot, work, conditions, status, rolled.events, rolled.afterwards)
     plan = Plan(
         actions,
-        cluster_operator.reports,
+        (*cluster_operator.reports, *attached_to_secondaries(snapshot, everywhere.secondary)),
         soonest(rolled.requeue_after, cluster_operator.requeue_after),
     )
     if removal.done:
@@ -403,11 +545,18 @@ def remove(snapshot: Snapshot) -> Plan:
 
 
 def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Forget the last accepted versions of all objects, after the removal of all schedulers."""
+    """Forget the last accepted versions of its objects, after the removal of the scheduler.
+
+    Which configurations ran is kept: coming back is an edit, too.
+    """
+
+    def own(objects: Mapping[str, Object] | None) -> dict[str, Object]:
+        return {name: obj for name, obj in (objects or {}).items() if not is_attached(obj)}
+
     return (
-        *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
-        *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
-        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
+        *forget(SCHEDULER_PROFILES, own(snapshot.scheduler_profiles)),
+        *forget(SCHEDULER_EXTENDERS, own(snapshot.scheduler_extenders)),
+        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}, remembered_check(snapshot)),
     )
 
 

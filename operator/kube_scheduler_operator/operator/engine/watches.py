@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...base import names
-from ...base.objects import Object
 from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
 from ...config.effective.profiles import aks_support
 from ...kube import resource as kinds
@@ -111,11 +110,6 @@ def _static_pod_watches(platform: Platform, namespaces: Sequence[str]) -> Iterat
     lease = f"metadata.name={platform.operand_lease_name}"
     if platform.operand_lease_namespace not in namespaces:
         yield WatchSpec(kinds.LEASES, platform.operand_lease_namespace, field_selector=lease)
-
-
-def is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:
-    labels = node["metadata"].get("labels") or {}
-    return any(selector in labels for selector in selectors)
 
 
 def _secondary_watches(namespaces: Sequence[str]) -> Iterator[WatchSpec]:

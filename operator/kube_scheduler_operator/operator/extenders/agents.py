@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding
-from ...base.objects import Object, annotation, is_being_deleted
+from ...base.json_text import parse_json
+from ...base.objects import Object, annotation, is_being_deleted, mapping
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...base.templates import canonical_json, render_file
@@ -30,6 +31,7 @@ from ...config.effective.extenders.agent import (
 )
 from ...config.effective.extenders.entry import agent_url
 from ...config.effective.extenders.validate import ExtenderResult, known_port
+from ...config.language.warnings.configuration import scheduler_names
 from ...kube.resource import (
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -71,11 +73,13 @@ def control_plane_agents(
     snapshot: Snapshot,
     results: Iterable[ExtenderResult],
     in_use: Callable[[], Iterable[str]],
+    desired: Mapping[str, Any] | None = None,
 ) -> ControlPlaneAgents:
     """Create, correct and remove the agents on control-plane nodes.
 
     `in_use` returns the configurations, as JSON, that schedulers run, are about to run or would
-    return to; an agent that one of them calls is not removed.
+    return to; an agent that one of them calls is not removed. Agents bind Pods of the profiles in
+    them, and in `desired`, the configuration that follows.
     """
     objects = snapshot.scheduler_extenders
     if objects is None:
@@ -93,6 +97,8 @@ def control_plane_agents(
         if known_port(objects[name]) == result.port:
             # The port is written to the status first, so that it is chosen only once.
             try:
+                if agent.binds:
+                    agent = replace(agent, scheduler_names=_served(in_use(), desired))
                 writes[name] = keep_agent(snapshot.platform, agent, snapshot.settings, existing)
             except Exception as error:  # of this extender only
                 findings.append(EXTENDER.defect(name, result.root, error))
@@ -139,6 +145,14 @@ def _removal(
     yield from remove_agent(name, existing)
 
 
+def _served(in_use: Iterable[str], desired: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the schedulerNames of the configurations in use and of the one that follows."""
+    configurations = [mapping(parse_json(text)) for text in in_use if text]
+    if desired is not None:
+        configurations.append(desired)
+    return tuple(sorted({name for config in configurations for name in scheduler_names(config)}))
+
+
 def _finding(name: str, trouble: str) -> Finding:
     path = f"SchedulerExtender/{name}"
     return Finding(names.SCHEDULER_EXTENDERS_DEGRADED, FAILING, path, trouble, blocking=False)
@@ -151,7 +165,7 @@ def keep_agent(
     platform: Platform, agent: ManagedAgent, settings: Settings, existing: Existing
 ) -> tuple[Action, ...]:
     """Create or correct an agent's objects; it reads a new configuration without a restart."""
-    key = canonical_json([agent.name, agent.spec, agent.port])
+    key = canonical_json([agent.name, agent.spec, agent.port, 0, agent.scheduler_names])
     config_map, daemon_set, spec_hash = _rendered(
         platform, key, settings.operator_image, settings.image_pull_secrets
     )

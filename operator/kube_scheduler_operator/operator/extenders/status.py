@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
-from ...base.objects import Object
+from ...base.management import ManagementState
+from ...base.objects import Object, mapping
 from ...base.times import rfc3339
 from ...config.effective.attachment import CONTROL_PLANE, scheduler_of
 from ...config.effective.extenders.entry import agent_of
@@ -16,7 +17,8 @@ from ...config.effective.extenders.validate import ExtenderResult, known_port, r
 from ...kube.resource import SCHEDULER_EXTENDERS
 from ..model.plan import Action, Event
 from ..status.accepted import accepted_status, accepted_write
-from ..status.conditions import AS_EXPECTED, Condition, condition_in
+from ..status.conditions import AS_EXPECTED, Condition, condition_in, merge_conditions
+from ..status.object_status import status_write
 
 KIND: Final = "SchedulerExtender"
 NOT_CALLED: Final = "NotCalledYet"
@@ -48,6 +50,23 @@ def report_extenders(
         obj = objects[result.name]
         status = _status(obj, result, agents.get(result.name), now)
         writes += accepted_write(SCHEDULER_EXTENDERS, obj, status, *_events(obj, status))
+    return tuple(writes)
+
+
+def unobserved_extenders(
+    objects: Iterable[Object], management: ManagementState, now: datetime
+) -> tuple[Action, ...]:
+    """Report agents as not observed, because of the state of KubeScheduler."""
+    unknown = [
+        Condition(type_, "Unknown", management.state, f"not observed: {management}")
+        for type_ in (names.AVAILABLE, names.DEGRADED)
+    ]
+    writes: list[Action] = []
+    for obj in objects:
+        before = mapping(obj.get("status"))
+        if conditions := before.get("conditions"):
+            status = {**before, "conditions": merge_conditions(conditions, unknown, now)}
+            writes += status_write(SCHEDULER_EXTENDERS, obj, status)
     return tuple(writes)
 
 
@@ -110,8 +129,9 @@ def _events(obj: Object, status: Mapping[str, Any]) -> tuple[Event, ...]:
     """Send an event when agents start to fail, fail with another error, or recover."""
     before = condition_in(obj.get("status") or {}, names.DEGRADED)
     now = condition_in(status, names.DEGRADED)
-    same = now.get("status") == before.get("status", "False")
-    if same and now.get("message") == before.get("message"):
+    statuses = {before.get("status", "False"), now.get("status")}
+    same = len(statuses) == 1 and now.get("message") == before.get("message")
+    if same or now.get("status") == "Unknown" or "True" not in statuses:
         return ()
     name = obj["metadata"]["name"]
     if now.get("status") != "True":

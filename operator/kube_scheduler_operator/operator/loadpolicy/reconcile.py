@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base import names
+from ...base.defects import DEFECT
 from ...base.objects import Object, age, is_being_deleted, label, mapping
 from ...base.times import timestamp
 from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, JOBS, LOAD_POLICIES, ObjectRef
@@ -26,11 +27,16 @@ from ..model.workloads import digest, keep_workload
 from ..status.conditions import Condition, is_true
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
 from .created_objects import cleanup_job, config_map, state_config_map, workloads
-from .request import LoadPolicyRequest, effective_request
+from .request import EffectiveRequest, LoadPolicyRequest, effective_request
 from .status import StatusInput, report
 
 JOB_TIMEOUT: Final = 600.0
 """Seconds for the Job; thousands of nodes take about a minute."""
+
+
+_UNKNOWN: Final = Condition(
+    names.AVAILABLE, "Unknown", DEFECT, "not observed, because of the error in Degraded"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +47,29 @@ class LoadPolicies:
     requeue_after: float | None = None
 
 
-def load_policies(snapshot: Snapshot) -> LoadPolicies:
-    """Reconcile all LoadPolicies; does nothing if the API does not serve the kind."""
+def policy_in_use(snapshot: Snapshot) -> Object | None:
+    """The oldest LoadPolicy; None without one."""
+    return next(iter(_alive(snapshot)), None)
+
+
+def load_policies(snapshot: Snapshot, held: frozenset[str] = frozenset()) -> LoadPolicies:
+    """Reconcile all LoadPolicies; does nothing if the API does not serve the kind.
+
+    `held` has the names of those whose edit waits.
+    """
     if snapshot.loads.policies is None:
         # Not the same as no LoadPolicy: a restarted API server may not serve the kind at first.
         return LoadPolicies(conditions=(_condition({}),))
-    alive = [
-        obj
-        for obj in sorted(snapshot.loads.policies.values(), key=age)
-        if not is_being_deleted(obj)
-    ]
+    alive = _alive(snapshot)
     planned: dict[str, ObjectPlan] = {}
     for obj in alive:
         name = obj["metadata"]["name"]
+        namespace = snapshot.platform.target_namespace
         try:
-            planned[name] = _policy_plan(snapshot, obj, alive[0]["metadata"]["name"])
+            effective = effective_request(obj, snapshot.loads.secrets, namespace, held=name in held)
+            planned[name] = _policy_plan(snapshot, obj, effective, alive[0]["metadata"]["name"])
         except Exception as error:
-            planned[name] = defect(snapshot, LOAD_POLICIES, obj, error)
+            planned[name] = defect(snapshot, LOAD_POLICIES, obj, error, further=(_UNKNOWN,))
     cleanup = _cleaned(snapshot, in_use=bool(alive))
     writes = {LOAD_POLICIES.named(name): plan.actions for name, plan in planned.items()}
     degraded = {f"{name}: ": plan.degraded for name, plan in planned.items()}
@@ -71,6 +83,11 @@ def load_policies(snapshot: Snapshot) -> LoadPolicies:
         (_condition({**degraded, "": cleanup.degraded}),),
         soonest(*waits),
     )
+
+
+def _alive(snapshot: Snapshot) -> list[Object]:
+    policies = (snapshot.loads.policies or {}).values()
+    return [obj for obj in sorted(policies, key=age) if not is_being_deleted(obj)]
 
 
 def _cleaned(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
@@ -93,9 +110,10 @@ def _condition(degraded: Mapping[str, str]) -> Condition:
 # --- one LoadPolicy ---------------------------------------------------------------------------
 
 
-def _policy_plan(snapshot: Snapshot, obj: Object, first: str) -> ObjectPlan:
+def _policy_plan(
+    snapshot: Snapshot, obj: Object, effective: EffectiveRequest, first: str
+) -> ObjectPlan:
     """Reconcile one LoadPolicy; `first` is the name of the oldest one, the only one in use."""
-    effective = effective_request(obj, snapshot.loads.secrets, snapshot.platform.target_namespace)
     if obj["metadata"]["name"] != first:
         status = report(snapshot, StatusInput(obj, effective, another=first))
         return with_status(snapshot, LOAD_POLICIES, obj, status, ())

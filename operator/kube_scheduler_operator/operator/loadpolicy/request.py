@@ -128,23 +128,28 @@ class EffectiveRequest:
     spec: Mapping[str, Any]  # the spec of that version
     problems: Sequence[Problem] = ()  # errors of the current spec
     uses_last_accepted: bool = False  # instead of the current spec
+    is_held: bool = False  # whether the current spec is valid, and waits
 
 
 def effective_request(
-    obj: Object, secrets: Mapping[str, Object], namespace: str
+    obj: Object, secrets: Mapping[str, Object], namespace: str, *, held: bool = False
 ) -> EffectiveRequest:
     """Choose the current spec if it is valid and permitted, else the last accepted version.
 
-    `secrets` has the Secrets of `namespace` that permit the use of their token.
+    `secrets` has the Secrets of `namespace` that permit the use of their token; with `held`, the
+    current spec is not used although it is valid.
     """
     spec = mapping(obj.get("spec"))
+    accepted = mapping(obj.get("status")).get("accepted")
+    if held:
+        earlier = read(accepted).request if isinstance(accepted, Mapping) else None
+        return EffectiveRequest(earlier, mapping(accepted), is_held=True)
     current = read(spec)
     if current.request is not None:
         refused = tuple(refused_settings(spec, secrets, namespace))
         if not refused:
             return EffectiveRequest(current.request, spec)
         current = ParsedSpec(None, refused)
-    accepted = mapping(obj.get("status")).get("accepted")
     if isinstance(accepted, Mapping):  # an empty spec is valid as well
         earlier = read(accepted).request
         if earlier is not None:

@@ -17,7 +17,14 @@ from ...scheduling.load.policy import NODE_METRICS
 from ...scheduling.load.reported_state import ReportedState
 from ..model.plan import Event
 from ..model.snapshot import Snapshot
-from ..status.accepted import ACCEPTED, LAST_ACCEPTED, NOT_IN_USE, accepted_version, remembered
+from ..status.accepted import (
+    ACCEPTED,
+    LAST_ACCEPTED,
+    NOT_IN_USE,
+    accepted_version,
+    remembered,
+    waiting_condition,
+)
 from ..status.conditions import (
     AS_EXPECTED,
     Condition,
@@ -52,9 +59,12 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     before: Mapping[str, Any] = inputs.obj.get("status") or {}
     reported = _reported(snapshot, inputs)
     accepted = _accepted(inputs, before)
-    available, wait = _available(snapshot, inputs, reported)
+    exporters = _exporters(snapshot, inputs)
+    available, wait = _available(snapshot, inputs, reported, exporters)
     trouble = snapshot.write_errors.get(LOAD_POLICIES.named(inputs.name), "")
-    degraded = _degraded(accepted, available, trouble, reported, _exporters(snapshot, inputs))
+    is_wrong = accepted.status != "True" and not inputs.effective.is_held
+    rejected = accepted if is_wrong else None
+    degraded = _degraded(rejected, available, trouble, reported, exporters)
     current = (accepted, available, degraded)
     generation = int(inputs.obj["metadata"].get("generation") or 0)
     in_force = dict(inputs.effective.spec) if accepted.status == "True" else None
@@ -67,8 +77,8 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
         status |= _counts(reported, reported.time)
     serious = [
         condition.message or condition.reason
-        for condition in (accepted, available)
-        if condition.status != "True" and condition.reason != "Starting"
+        for condition in (rejected, available)
+        if condition is not None and condition.status != "True" and condition.reason != "Starting"
     ]
     return Report(
         status,
@@ -108,6 +118,9 @@ def _accepted(inputs: StatusInput, before: Mapping[str, Any]) -> Condition:
             "a cluster has one LoadPolicy: delete one of the two"
         )
         return Condition(names.ACCEPTED, "False", ANOTHER, message)
+    if inputs.effective.is_held:
+        uses_last_accepted = inputs.effective.request is not None
+        return waiting_condition(before, uses_last_accepted=uses_last_accepted)
     if not wrong:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
     if inputs.effective.uses_last_accepted:
@@ -117,7 +130,7 @@ def _accepted(inputs: StatusInput, before: Mapping[str, Any]) -> Condition:
 
 
 def _available(
-    snapshot: Snapshot, inputs: StatusInput, reported: ReportedState
+    snapshot: Snapshot, inputs: StatusInput, reported: ReportedState, exporters: str
 ) -> tuple[Condition, float | None]:
     """Return whether load is measured and annotated, and seconds until that may change."""
     if inputs.another or inputs.effective.request is None:
@@ -141,8 +154,8 @@ def _available(
         return _is_not("NoCycle", f"the annotator has not reported a cycle {when}"), None
     wait = allowed - age + 1.0
     if not reported.known and reported.nodes:
-        why = f": {reported.error}" if reported.error else ""
-        return _is_not("NoLoadKnown", f"no node's load is known{why}"), wait
+        why = "; ".join(filter(None, (exporters, reported.error)))
+        return _is_not("NoLoadKnown", f"no node's load is known{why and ': '}{why}"), wait
     message = f"load known for {reported.known} of {reported.nodes} nodes"
     return Condition(names.AVAILABLE, "True", AS_EXPECTED, message), wait
 
@@ -163,19 +176,31 @@ def _exporters(snapshot: Snapshot, inputs: StatusInput) -> str:
     ready = int(status.get("numberReady") or 0)
     if ready >= wanted:
         return ""
+    if not ready and not status.get("currentNumberScheduled"):
+        return _without_pods(snapshot, f"{names.NODE_METRICS}-{inputs.name}", wanted)
     return f"node-metrics is Ready on {ready} of {wanted} nodes"
 
 
+def _without_pods(snapshot: Snapshot, daemon_set: str, wanted: int) -> str:
+    """Name the usual reason; the events of the DaemonSet, which have it, are not read."""
+    namespace = snapshot.platform.target_namespace
+    return (
+        f"no Pod of node-metrics exists on any of {wanted} nodes: kubectl -n {namespace} describe "
+        f"daemonset {daemon_set} shows why; if Pod Security refuses it, as on managed control "
+        "planes, set spec.source.type to MetricsServer or KubeletSummary"
+    )
+
+
 def _degraded(
-    accepted: Condition,
+    rejected: Condition | None,  # None unless the current spec has an error
     available: Condition,
     trouble: str,
     reported: ReportedState,
     exporters: str,
 ) -> Condition:
     problems: list[tuple[str, str]] = []
-    if accepted.status != "True":
-        problems.append((accepted.reason, accepted.message))
+    if rejected is not None:
+        problems.append((rejected.reason, rejected.message))
     if trouble:
         problems.append((SYNC_ERROR, trouble))
     if available.status != "True" and available.reason not in ("Starting", "NotInForce"):

@@ -9,19 +9,22 @@ scheduler. `managedFields` shows which ones the kubelet wrote when it created th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ...base import names
 from ...base.objects import Object, annotation, label, mapping
+from ...base.platform import Platform
 from ...base.revision_number import revision_number
 from ...base.times import timestamp
 from ...kube.store import MIRROR_ANNOTATION
 from ...node.protocol.disk_report import DiskReport
 from .pod_status import condition, is_ready, message_of, named, reason_of, state, words
 from .pod_status import ended as last_end
+
+Pod = TypeVar("Pod", bound=Object)
 
 _METADATA: Final = ("annotations", "labels")
 
@@ -53,6 +56,14 @@ class OperandPod:
     @property
     def ours(self) -> bool:
         return self.revision > 0
+
+
+def schedulers_by_node(pods: Iterable[Pod], platform: Platform) -> Iterator[tuple[str, Pod]]:
+    """(node, Pod) of the listed Pods that are named as the mirror Pod of a node's scheduler."""
+    for pod in pods:
+        node = str((pod.get("spec") or {}).get("nodeName") or "")
+        if node and pod["metadata"]["name"] == platform.mirror_pod_name(node):
+            yield node, pod
 
 
 def read(pod: Object) -> OperandPod:

@@ -59,7 +59,13 @@ class PlacementRules:
     """What decides where a kube-scheduler places Pods."""
 
     config: Mapping[str, Any]  # fields of KubeSchedulerConfiguration
-    flags: tuple[str, ...] = ()  # its `--feature-gates` flags
+    flags: tuple[str, ...] = ()  # e.g. its `--feature-gates`
+    # its proxies, if extenders outside the node are called
+    environment: Mapping[str, str] = field(default_factory=dict)
+    # SchedulerExtender -> its `spec.agent`, of those that the configuration calls
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # the LoadPolicy in use -> its spec, if agents are called
+    load_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,6 @@ class PlacementQuestion:
     image: str  # the image of kube-scheduler
     command: tuple[str, ...]  # the command that runs it there
     seconds: int  # limit from the request to the answer
-    extenders: tuple[Object, ...] = field(default=(), repr=False)  # their agents take part
-    load_policies: tuple[Object, ...] = field(default=(), repr=False)  # which agents may use
     situation: str = ""  # that of the last result; if it has not changed, nothing is simulated
 
 

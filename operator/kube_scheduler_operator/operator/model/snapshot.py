@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ...base.json_text import bounded
+from ...base.management import ManagementState, management_state
 from ...base.names import OVERRIDES
 from ...base.objects import NamespacedName, Object, mapping
 from ...base.platform import Platform
@@ -87,6 +88,7 @@ class PlacementAnswer:
     error: str = ""  # why there is no result; empty if there is one
     situation: str = ""  # hash of the Pods, Nodes and other objects that the result is about
     unchanged: bool = False  # whether it is that of the question: the last result still holds
+    unknown: bool = False  # whether something that the edit may change was not tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +172,10 @@ class Snapshot:
     loads: Loads = field(default_factory=Loads)
     # pods of all namespaces that no scheduler has attempted, from the last polls
     pending_pods: tuple[PendingPod, ...] = ()
-    pending_unread: bool = False  # whether there may be others, because the list is too long
+    pending_unread: str = ""  # why there may be others that were not read; empty if all were
     # the processes that bind pods by their events, from the last polls
     binding_schedulers: tuple[BindingScheduler, ...] = ()
-    bindings_unread: bool = False  # whether there may be others, because the list is too long
+    bindings_unread: str = ""  # why there may be others that were not read; empty if all were
     # what applies `spec.assign` to new pods; None: not known yet
     assignment_way: AssignmentWay | None = None
     # SchedulerExtender -> kind -> name -> objects of its agents in the target namespace
@@ -188,6 +190,10 @@ class Snapshot:
     @property
     def spec(self) -> Object:
         return ((self.kubescheduler or {}).get("spec")) or {}
+
+    @property
+    def management(self) -> ManagementState:
+        return management_state(self.kubescheduler)
 
 
 # --- objects within the limits of base/limits.py ------------------------------------------------

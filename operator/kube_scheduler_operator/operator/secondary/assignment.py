@@ -139,7 +139,12 @@ def overlap_findings(claim: Claim) -> tuple[Finding, ...]:
 
 
 def assign(
-    claim: Claim | None, names_: Sequence[str], served: Iterable[str], last: str, *, available: bool
+    claim: Claim | None,
+    names_: Sequence[str],
+    served: Iterable[str],
+    last: str,
+    *,
+    withheld: str = "",
 ) -> Assigned:
     """Decide what is in effect.
 
@@ -148,16 +153,13 @@ def assign(
         names_: the schedulerNames of its desired content; the first one is for assigned pods.
         served: the schedulerNames that every one of its Ready pods serves.
         last: the schedulerName that is in effect now; empty without one.
-        available: whether the scheduler works, and steadily if nothing is in effect now.
+        withheld: why the scheduler may get no pods; empty if it may.
     """
     if claim is None:
         return Assigned()
     first = next(iter(names_), "")
-    if not available:
-        message = (
-            f"this scheduler does not schedule, or was restarted a moment ago; new Pods go to "
-            f"{DEFAULT_SCHEDULER}"
-        )
+    if withheld:
+        message = f"{withheld}; new Pods go to {DEFAULT_SCHEDULER}"
         return _withdrawn(NOT_READY, message + _waiting(claim.waiting))
     if claim.way is AssignmentWay.NONE_POLICY:
         return _withdrawn(NOT_INSTALLED, _install("policy"))
@@ -268,4 +270,8 @@ def _by(way: AssignmentWay | None) -> str:
         return f"; by MutatingAdmissionPolicy {names.ASSIGNMENT}"
     if way is AssignmentWay.WEBHOOK:
         return f"; by MutatingWebhookConfiguration {names.ASSIGNMENT}"
+    if way is AssignmentWay.UNREADABLE:
+        return (
+            f", if a policy or a webhook {names.ASSIGNMENT} is installed: the operator may not look"
+        )
     return ""

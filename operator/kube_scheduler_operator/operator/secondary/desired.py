@@ -10,9 +10,11 @@ from typing import Any, Final
 from ...base import names
 from ...base.findings import Finding
 from ...base.limits import CONFIG_MAP_BYTES
+from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.spec_limits import TOO_LARGE
 from ...base.templates import canonical_json, render_file
+from ...config.effective.control_plane.recorded_inputs import record_secondary
 from ...config.effective.extenders.agent import (
     CONFINEMENT,
     ManagedAgent,
@@ -58,6 +60,7 @@ class DesiredScheduler:
     request: SchedulerRequest  # the SecondaryScheduler with defaults
     composition: SecondaryComposition  # validated
     content: SecondaryContent | None  # to roll out; None if it has errors
+    inputs: str = ""  # the specs that lead to it, for `kubectl scheduler rollout undo`
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -79,7 +82,15 @@ def desired_scheduler(
         too_large = Finding(names.DEGRADED, TOO_LARGE, "spec", message, blocking=True)
         findings = (*composition.findings, too_large)
         return DesiredScheduler(made.request, replace(composition, findings=findings), None)
-    return DesiredScheduler(made.request, composition, content)
+    return DesiredScheduler(made.request, composition, content, _inputs(made))
+
+
+def _inputs(made: EffectiveSecondary) -> str:
+    profiles, extenders = (
+        {result.name: result.spec for result in results if result.spec is not None}
+        for results in (made.profiles, made.extenders)
+    )
+    return record_secondary(mapping(made.obj.get("spec")), profiles, extenders)
 
 
 @lru_cache(maxsize=1024)
@@ -121,7 +132,11 @@ def _content(
         token_seconds=_TOKEN_SECONDS,
     )
     spec["volumes"] += [dict(volume) for volume in request.volumes]
-    for agent in request.sidecar_agents:
+    agents = [
+        replace(agent, scheduler_names=composition.scheduler_names)
+        for agent in request.sidecar_agents
+    ]
+    for agent in agents:
         of_agent = container(agent, operand.agent_image)
         # Agents run under the scheduler's account; sidecars of users do not.
         of_agent["volumeMounts"] = [*of_agent["volumeMounts"], dict(_TOKEN_MOUNT)]
@@ -131,7 +146,7 @@ def _content(
         names.CONFIG_KEY: canonical_json(composition.config),
         names.POD_KEY: canonical_json(spec),
         IMAGE_KEY: image,
-        **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},
+        **{_agent_key(agent): agent_file(agent) for agent in agents},
     }
     if request.reason:
         data[REASON_KEY] = request.reason

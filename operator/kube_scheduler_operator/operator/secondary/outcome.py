@@ -50,6 +50,11 @@ class SchedulerPod:
     unready_since: datetime | None  # since when kube-scheduler runs without being Ready
     created: datetime | None
 
+    @property
+    def serves(self) -> bool:
+        """Whether it is Ready, and will not end in a moment."""
+        return self.ready and not self.leaving
+
 
 @dataclass(frozen=True, slots=True)
 class ContentOutcome:

@@ -1,25 +1,31 @@
 """The plans for all SecondarySchedulers. They share nothing but schedulerNames.
 
-An error in one, even a defect of the operator, stops neither the others nor the control plane.
+An error in one, even a defect of the operator, stops neither the others nor the control plane. It
+does not stop the observation of that one either: whether it gets Pods depends on what it does now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from ...base import names
+from ...base.defects import DEFECT
 from ...base.findings import Finding
 from ...base.json_text import parse_json
 from ...base.objects import Object, annotation, is_being_deleted, label
 from ...config.effective.attachment import Refusal
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
+from ...config.effective.control_plane.recorded_inputs import read_inputs
 from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import Facts
 from ...config.effective.objects import Objects
+from ...config.effective.pipeline import is_ours
 from ...config.effective.profiles.validate import ProfileResult
+from ...config.effective.secondary.request import SchedulerRequest
+from ...config.effective.secondary.request import read as read_request
 from ...config.effective.secondary.scheduler import (
     NOT_ALLOWED,
     DefectiveSecondary,
@@ -43,7 +49,7 @@ from ..model.plan import Action, soonest
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, is_true
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
-from .assignment import Claim, claim_of, overlap_findings
+from .assignment import NOT_KNOWN, Claim, assigned_pods, claim_of, overlap_findings
 from .content import (
     Existing,
     SecondaryContent,
@@ -88,8 +94,13 @@ class _Planned:
     waiting: frozenset[str] = frozenset()
 
 
-def secondary_schedulers(snapshot: Snapshot, objects: Objects, facts: Facts) -> SecondarySchedulers:
-    """Plan all SecondarySchedulers: compose them, then roll out and report each by itself."""
+def secondary_schedulers(
+    snapshot: Snapshot, objects: Objects, facts: Facts, unmanaged: Container[str] = ()
+) -> SecondarySchedulers:
+    """Plan all SecondarySchedulers: compose them, then roll out and report each by itself.
+
+    Those that are `unmanaged` are only observed and reported.
+    """
     if objects.secondaries:
         running = replace(facts.control_plane, filters=main_filters(snapshot, facts.version))
         facts = replace(facts, control_plane=running)
@@ -98,10 +109,25 @@ def secondary_schedulers(snapshot: Snapshot, objects: Objects, facts: Facts) -> 
         facts.image or "", snapshot.settings.image_pull_secrets, snapshot.settings.operator_image
     )
     planned = [
-        _contained(snapshot, operand, made)
+        _contained(snapshot, operand, made, unmanaged)
         for made in effective.schedulers
         if not is_being_deleted(made.obj)
     ]
+    return replace(_together(planned), served=effective.served)
+
+
+def observed_schedulers(snapshot: Snapshot) -> SecondarySchedulers:
+    """Observe and report all, after an unexpected error of `secondary_schedulers`."""
+    error = RuntimeError("the step that composes all SecondarySchedulers failed")
+    planned = [
+        _defect(snapshot, name, error)
+        for name, obj in sorted(snapshot.secondaries.schedulers.items())
+        if not is_being_deleted(obj)
+    ]
+    return replace(_together(planned), conditions=())  # KubeScheduler has that of the step
+
+
+def _together(planned: Sequence[_Planned]) -> SecondarySchedulers:
     return SecondarySchedulers(
         {SECONDARY_SCHEDULERS.named(s.name): s.plan.actions for s in planned if s.plan.actions},
         (
@@ -114,40 +140,64 @@ def secondary_schedulers(snapshot: Snapshot, objects: Objects, facts: Facts) -> 
         tuple(result for scheduler in planned for result in scheduler.results),
         tuple(result for scheduler in planned for result in scheduler.extenders),
         {name: health for scheduler in planned for name, health in scheduler.agents.items()},
-        effective.served,
-        frozenset(name for scheduler in planned for name in scheduler.waiting),
-        soonest(*(scheduler.plan.requeue_after for scheduler in planned)),
+        waiting=frozenset(name for scheduler in planned for name in scheduler.waiting),
+        requeue_after=soonest(*(scheduler.plan.requeue_after for scheduler in planned)),
     )
 
 
 def _contained(
-    snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecondary | DefectiveSecondary
+    snapshot: Snapshot,
+    operand: OperandDefaults,
+    made: EffectiveSecondary | DefectiveSecondary,
+    unmanaged: Container[str],
 ) -> _Planned:
     """Plan one scheduler; an unexpected error becomes its condition."""
     if isinstance(made, DefectiveSecondary):
         return _defect(snapshot, made.name, made.error)
     try:
+        if made.name in unmanaged:
+            return _observed(snapshot, snapshot.secondaries.schedulers[made.name])
         return _planned(snapshot, operand, made)
     except Exception as error:
         return _defect(snapshot, made.name, error)
 
 
 def _defect(snapshot: Snapshot, name: str, error: Exception) -> _Planned:
+    """Report an unexpected error; if it also prevents the observation, nothing is assigned."""
     obj = snapshot.secondaries.schedulers[name]
-    return _Planned(name, defect(snapshot, SECONDARY_SCHEDULERS, obj, error))
+    assigned = () if assigned_pods(obj) is None else (_UNKNOWN,)
+    failed = defect(snapshot, SECONDARY_SCHEDULERS, obj, error, ("assignment",), assigned)
+    finding = Finding(names.DEGRADED, DEFECT, "", failed.degraded, blocking=True)
+    try:
+        return _observed(snapshot, obj, finding)
+    except Exception:
+        return _Planned(name, failed, waiting=frozenset(running_names(obj)))
+
+
+_UNKNOWN: Final = Condition(
+    names.ASSIGNED,
+    "False",
+    NOT_KNOWN,
+    f"whether this scheduler schedules is not known; new Pods go to {DEFAULT_SCHEDULER}",
+)
+
+
+def _observed(snapshot: Snapshot, obj: Object, *findings: Finding) -> _Planned:
+    """Report what runs, and write nothing else."""
+    request, serving = read_request(obj), running_names(obj)
+    claim = _claim(snapshot, obj, serving)
+    state, _ = _observe(snapshot, obj, request, findings, claim)
+    allowed = snapshot.platform.secondary_namespaces(snapshot.settings.secondary_namespaces)
+    state = replace(state, readable=request.namespace in allowed)
+    planned = with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), ())
+    return _Planned(request.name, planned, waiting=_waiting(obj, claim, serving))
 
 
 def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecondary) -> _Planned:
     obj = snapshot.secondaries.schedulers[made.name]
     desired = desired_scheduler(made, snapshot.platform, operand)
     serving = (*desired.composition.scheduler_names, *running_names(obj))
-    claim = claim_of(
-        made.obj,
-        snapshot.secondaries.schedulers.values(),
-        serving,
-        snapshot.pending_pods,
-        snapshot.assignment_way,
-    )
+    claim = _claim(snapshot, made.obj, serving)
     overlaps = overlap_findings(claim) if claim is not None else ()
     version = made.target.gates.version
     planned, entry = plan(snapshot, obj, desired, version, (*made.findings, *overlaps), claim)
@@ -158,10 +208,19 @@ def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecond
         attribute_profiles(made.profiles, refusal, refusal.config if refusal else {}),
         attribute_extenders(made.extenders, refusal),
         _agent_health(snapshot, desired),
-        frozenset(serving)
-        if claim is not None and not is_true(obj, names.AVAILABLE)
-        else frozenset(),
+        _waiting(obj, claim, serving),
     )
+
+
+def _claim(snapshot: Snapshot, obj: Object, serving: Sequence[str]) -> Claim | None:
+    schedulers = snapshot.secondaries.schedulers.values()
+    return claim_of(obj, schedulers, serving, snapshot.pending_pods, snapshot.assignment_way)
+
+
+def _waiting(obj: Object, claim: Claim | None, serving: Sequence[str]) -> frozenset[str]:
+    """Return the schedulerNames whose Pods wait, if `obj` claims Pods and does not schedule."""
+    waits = claim is not None and not is_true(obj, names.AVAILABLE)
+    return frozenset(serving) if waits else frozenset()
 
 
 def _agent_health(snapshot: Snapshot, desired: DesiredScheduler) -> dict[str, AgentHealth]:
@@ -213,43 +272,58 @@ def plan(
     findings = (*further, *desired.findings)
     if any(f.condition == names.DEGRADED and f.reason == NOT_ALLOWED for f in further):
         # The operator can neither read nor write in that namespace.
-        state = SchedulerState(obj, desired, findings, readable=False, claim=claim)
+        state = SchedulerState(obj, desired.request, findings, readable=False, claim=claim)
         return with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), ()), None
-    deployment = existing.get(DEPLOYMENTS, {}).get(name)
-    pods = [read_pod(pod) for _, pod in sorted(existing.get(PODS, {}).items())]
-    history, running = read_history(obj), running_hash(deployment)
-    result = content_outcome(snapshot, deployment, pods, find(history, running))
-    if result.outcome:
-        history = with_outcome(history, running, result.outcome, snapshot.now, result.message)
-    contents = _contents(existing)
+    state, contents = _observe(snapshot, obj, desired.request, findings, claim)
+    running = running_hash(state.deployment)
     content = None if any(finding.blocking for finding in findings) else desired.content
-    target = _target(content, history, running, contents)
+    target = _target(content, state.history, running, contents)
+    history = state.history
     work: list[Action] = []
     if target is not None:
         history = begun(history, target.hash, snapshot.now)
         work += keep_static_objects(desired.request, existing)
         work += _keep_config_map(obj, desired, target, existing)
         work += keep_deployment(desired.request, target, existing)
-    state = SchedulerState(
-        obj=obj,
-        desired=desired,
-        findings=findings,
-        deployment=deployment,
-        pods=tuple(pods),
-        history=history,
-        result=result,
-        content=content,
-        target=target,
-        version=version,
-        served=_served(pods, contents),
-        claim=claim,
-    )
+    state = replace(state, history=history, content=content, target=target, version=version)
     if not work:
         # Old ConfigMaps can wait until everything else is done.
-        work += _prune(existing, history, pods, target, running)
+        work += _prune(existing, history, state.pods, target, running)
     entry = find(history, content.hash) if content is not None else None
     planned = with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), work)
     return planned, entry
+
+
+def _observe(
+    snapshot: Snapshot,
+    obj: Object,
+    request: SchedulerRequest,
+    findings: Sequence[Finding],
+    claim: Claim | None,
+) -> tuple[SchedulerState, dict[str, SecondaryContent]]:
+    """Return (what runs, with what runs as the target; the contents that exist, by hash)."""
+    name = obj["metadata"]["name"]
+    existing = snapshot.secondaries.objects.get(name, {})
+    deployment = existing.get(DEPLOYMENTS, {}).get(name)
+    pods = tuple(read_pod(pod) for _, pod in sorted(existing.get(PODS, {}).items()))
+    history, running = read_history(obj), running_hash(deployment)
+    result = content_outcome(snapshot, deployment, pods, find(history, running))
+    if result.outcome:
+        history = with_outcome(history, running, result.outcome, snapshot.now, result.message)
+    contents = _contents(existing)
+    state = SchedulerState(
+        obj=obj,
+        request=request,
+        findings=findings,
+        deployment=deployment,
+        pods=pods,
+        history=history,
+        result=result,
+        target=contents.get(running),
+        served=_served(pods, contents),
+        claim=claim,
+    )
+    return state, contents
 
 
 def _contents(existing: Existing) -> dict[str, SecondaryContent]:
@@ -299,11 +373,25 @@ def _keep_config_map(
 ) -> tuple[Action, ...]:
     """Create the ConfigMap of `target`; an existing one is immutable except for its metadata."""
     wanted = config_map(desired.request, target)
-    settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION)
+    known = existing.get(CONFIG_MAPS, {})
+    settings = _settings(obj, desired, known.get(wanted["metadata"]["name"]))
     if settings and desired.content is not None and target.hash == desired.content.hash:
         # For `kubectl scheduler rollout undo`: the settings of users that led to this content.
         wanted["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
-    return keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), wanted, ())
+    return keep(CONFIG_MAPS, known, wanted, ())
+
+
+def _settings(obj: Object, desired: DesiredScheduler, existing: Object | None) -> str:
+    """The settings of users that lead to the desired content.
+
+    The managed scheduler is made of other objects, which its own annotation has. Of another one,
+    several specs can lead to one content, and the first one stays recorded.
+    """
+    if is_ours(obj):
+        return annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION)
+    recorded = annotation(existing, names.ACCEPTED_SETTINGS_ANNOTATION) if existing else ""
+    inputs = read_inputs(recorded) if recorded else None
+    return recorded if inputs is not None and inputs.secondary is not None else desired.inputs
 
 
 def _prune(

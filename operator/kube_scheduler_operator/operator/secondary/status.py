@@ -10,7 +10,8 @@ from ...base.findings import Finding
 from ...base.limits import LISTED_EXTENDERS, PLUGINS_BYTES
 from ...base.objects import Object, mapping
 from ...base.spec_limits import json_bytes
-from ...base.times import timestamp
+from ...base.times import ALWAYS, timestamp
+from ...config.effective.secondary.request import SchedulerRequest
 from ...config.language.command_line import parse
 from ...config.language.feature_gates import FLAG as FEATURE_GATES
 from ...config.language.feature_gates import Gates, parse_gates
@@ -29,16 +30,16 @@ from ..status.conditions import (
     warnings_condition,
 )
 from ..status.object_status import Report, condition_events
-from ..status.scheduler_lease import lease_health
+from ..status.scheduler_lease import lease_duration, lease_health
 from .assignment import Claim, assign, in_effect
 from .content import SecondaryContent, running_hash
-from .desired import DesiredScheduler
 from .history import History, find, write
 from .outcome import ContentOutcome, SchedulerPod
 
 REFUSED: Final = "ConfigurationRefused"
 FAILED: Final = "ConfigurationFailed"
 SYNC_ERROR: Final = "SyncError"
+DEPLOYMENT_MISSING: Final = "DeploymentMissing"
 PODS_FAILING: Final = "PodsFailing"
 LEASE_SHARED: Final = "LeaseShared"
 
@@ -48,10 +49,6 @@ HANDOVER: Final = 5.0
 """Seconds for which a Lease may have no holder: in every rollout a leader releases it at its end,
 and another replica takes it within its retry period, 2 s."""
 
-TAKEOVER_SECONDS: Final = 15.0
-"""The time in which a Ready replica takes over the Lease; kube-scheduler needs 2 s, or 15 s for a
-Lease that was not released."""
-
 STEADY_SECONDS: Final = 10.0
 """How long a restarted scheduler must be Available before it gets Pods again; the kubelet restarts
 a container that crashes for the second time after 10 s."""
@@ -60,16 +57,17 @@ a container that crashes for the second time after 10 s."""
 @dataclass(frozen=True, slots=True)
 class SchedulerState:
     obj: Object  # the SecondaryScheduler
-    desired: DesiredScheduler
+    request: SchedulerRequest
     findings: Sequence[Finding] = ()
     deployment: Object | None = None
     pods: tuple[SchedulerPod, ...] = ()
     history: History = ()  # including this reconcile
     # the outcome of the running content
     result: ContentOutcome = field(default_factory=ContentOutcome)
-    content: SecondaryContent | None = None  # the desired content; None if it is invalid
+    # the desired content; None if it is invalid, or was not composed
+    content: SecondaryContent | None = None
     target: SecondaryContent | None = None  # the content to run
-    version: Version = field(default_factory=lambda: Version(1, 35))  # of its kube-scheduler
+    version: Version | None = None  # of its kube-scheduler; None if it was not composed
     readable: bool = True  # whether the operator can read its namespace
     served: frozenset[str] = frozenset()  # the schedulerNames that each of its Ready pods serves
     claim: Claim | None = None  # the pods that it claims; None without `spec.assign`
@@ -84,22 +82,26 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
     lease, lease_wait = _lease(snapshot, state)
     degraded = _degraded(snapshot, state)
     available = _available(state, lease)
-    schedules, takeover_wait = _schedules(snapshot, state, available)
+    withheld, assigned_wait = (
+        _withheld(snapshot, state, available) if state.claim is not None else ("", None)
+    )
     assigned = assign(
         state.claim,
         () if state.target is None else scheduler_names(state.target.config),
         state.served,
         str(in_effect(state.obj).get("schedulerName") or ""),
-        available=schedules,
+        withheld=withheld,
     )
     conditions = [
         *((assigned.condition,) if assigned.condition else ()),
         available,
         _progressing(state),
         degraded,
-        warnings_condition(names.WARNINGS, (f for f in state.findings if not f.blocking)),
+        warnings_condition(
+            names.WARNINGS, (f for f in state.findings if not f.blocking), unused=_unused(state)
+        ),
     ]
-    ready = sum(pod.ready for pod in state.pods)
+    ready = sum(pod.serves for pod in state.pods)
     old = [
         raw
         for raw in before.get("conditions") or ()
@@ -110,12 +112,16 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         "conditions": merge_conditions(old, conditions, snapshot.now),
         "replicas": sum(not pod.leaving for pod in state.pods),
         "readyReplicas": ready,
-        "selector": ",".join(f"{k}={v}" for k, v in state.desired.request.selector.items()),
+        "selector": ",".join(f"{k}={v}" for k, v in state.request.selector.items()),
     }
     if state.target is not None:
         status["configHash"] = state.target.hash
         status["image"] = state.target.image
-        status["profiles"] = _profiles(state.target.items, state.version)
+        status["profiles"] = (
+            _profiles(state.target.items, state.version)
+            if state.version is not None
+            else before.get("profiles") or []
+        )
     if assigned.assignment is not None:
         status["assignment"] = assigned.assignment
     if called := _called(state, before):
@@ -132,14 +138,14 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         status,
         condition_events(before, status, reason, shown, whose),
         message,
-        soonest(state.result.requeue_after, lease_wait, takeover_wait),
+        soonest(state.result.requeue_after, lease_wait, assigned_wait),
     )
 
 
 def _called(state: SchedulerState, before: Mapping[str, Any]) -> list[str]:
     if state.content is None:
         return list(before.get("extenders") or ())
-    called = state.desired.request.called[:LISTED_EXTENDERS]
+    called = state.request.called[:LISTED_EXTENDERS]
     return [str(entry.get("urlPrefix", "")) for entry in called]
 
 
@@ -150,45 +156,57 @@ def _available(state: SchedulerState, lease: str) -> Condition:
     if not state.readable:
         message = "the operator has no access to the namespace"
         return Condition(names.AVAILABLE, "Unknown", "NamespaceNotAllowed", message)
-    if not any(pod.ready for pod in state.pods):
+    if not any(pod.serves for pod in state.pods):
         return Condition(names.AVAILABLE, "False", "NoReadyScheduler", "no scheduler pod is Ready")
     if lease:
         return Condition(names.AVAILABLE, "False", LEASE_NOT_RENEWED, lease)
     return Condition(names.AVAILABLE, "True", AS_EXPECTED)
 
 
-def _schedules(
+def _withheld(
     snapshot: Snapshot, state: SchedulerState, available: Condition
-) -> tuple[bool, float | None]:
-    """Return (whether Pods may be assigned, seconds until that may change by itself).
+) -> tuple[str, float | None]:
+    """Return (why it may get no Pods, empty if it may; seconds until that may change by itself).
 
-    In a rollout one replica takes over from another, and for a moment none holds the Lease. A
-    scheduler that crashes again and again is Ready for moments; Pods that it gets then wait for it.
+    A Ready Pod does not prove that one schedules: its process may hang, or wait for a Lease that
+    its last holder did not release. A scheduler that crashes again and again is Ready for moments;
+    Pods that it gets then wait for it.
     """
-    if available.status == "True":
-        left = _unsteady(snapshot, state)
-        return left is None, left
-    if available.reason != LEASE_NOT_RENEWED or not in_effect(state.obj):
-        return False, None
-    left = _left_of(TAKEOVER_SECONDS, snapshot, state, available=False)
-    return left is not None, left
+    if not any(pod.serves for pod in state.pods):
+        return available.message, None
+    expired, left = _expired(snapshot, state)
+    if expired or in_effect(state.obj):
+        return expired, left
+    if available.status != "True":
+        return available.message, None
+    unsteady = _unsteady(snapshot, state)
+    why = "" if unsteady is None else f"it was restarted less than {STEADY_SECONDS:g} s ago"
+    return why, soonest(left, unsteady)
+
+
+def _expired(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | None]:
+    """Return (why the Lease may have no leader, empty if it has; seconds until it may have none).
+
+    An outage of the API server hides renewals, and no Pod is created meanwhile.
+    """
+    place = (state.request.namespace, state.name)
+    lease = snapshot.secondaries.leases.get(place) or {}
+    seen = snapshot.secondaries.leases_seen.get(place, ALWAYS)
+    since = max(seen, snapshot.answered_since or snapshot.now)
+    duration = lease_duration(lease.get("spec") or {})
+    left = duration - (snapshot.now - since).total_seconds()
+    if left > 0:
+        return "", left
+    return f"no renewal of the Lease {'/'.join(place)} was observed for {duration:g} s", None
 
 
 def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
     """Return the seconds until a restarted scheduler gets Pods again; None: it may have them."""
-    if in_effect(state.obj) or any(pod.ready and not pod.restarts for pod in state.pods):
+    if any(pod.serves and not pod.restarts for pod in state.pods):
         return None
-    return _left_of(STEADY_SECONDS, snapshot, state, available=True)
-
-
-def _left_of(
-    seconds: float, snapshot: Snapshot, state: SchedulerState, *, available: bool
-) -> float | None:
-    """Return what is left of `seconds` since Available had this value; None: nothing."""
     before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
-    same = (before.get("status") == "True") == available
-    since = timestamp(before.get("lastTransitionTime")) if same else None
-    left = seconds - (snapshot.now - (since or snapshot.now)).total_seconds()
+    since = timestamp(before.get("lastTransitionTime")) if before.get("status") == "True" else None
+    left = STEADY_SECONDS - (snapshot.now - (since or snapshot.now)).total_seconds()
     return left if left > 0 else None
 
 
@@ -210,7 +228,7 @@ def _settled(state: SchedulerState, target: SecondaryContent) -> bool:
     own = [pod for pod in state.pods if not pod.leaving]
     return (
         running_hash(state.deployment) == target.hash
-        and len(own) == state.desired.request.replicas
+        and len(own) == state.request.replicas
         and all(pod.hash == target.hash for pod in own)
     )
 
@@ -222,12 +240,27 @@ def _degraded(snapshot: Snapshot, state: SchedulerState) -> Condition:
         problems.append(_rejected(state, entry.outcome, entry.message))
     if trouble := snapshot.write_errors.get(SECONDARY_SCHEDULERS.named(state.name)):
         problems.append((SYNC_ERROR, trouble))
+    if state.deployment is None and state.target is None and state.history:
+        where = f"{state.request.namespace}/{state.name}"
+        gone = f"Deployment {where} does not exist, so no Pod of this scheduler is replaced"
+        problems.append((DEPLOYMENT_MISSING, gone))
     if shared := _shared(snapshot, state):
         problems.append((LEASE_SHARED, shared))
     late = any(_is_late(snapshot, pod) for pod in state.pods)
     if state.result.trouble and (late or not _is_progressing(state)):
         problems.append((PODS_FAILING, state.result.trouble))
     return problem_condition(names.DEGRADED, problems)
+
+
+def _unused(state: SchedulerState) -> str:
+    """Why the desired content does not run; empty if it does, or will."""
+    content = state.content
+    entry = find(state.history, content.hash) if content is not None else None
+    runs = state.target is None or content is None or state.target.hash == content.hash
+    if entry is None or not entry.bad or runs:
+        return ""
+    did = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    return f"kube-scheduler {did} configuration {entry.hash}, which has this"
 
 
 def _rejected(state: SchedulerState, outcome: str, message: str) -> tuple[str, str]:
@@ -258,13 +291,13 @@ def _is_late(snapshot: Snapshot, pod: SchedulerPod) -> bool:
 
 
 def _holder(snapshot: Snapshot, state: SchedulerState) -> str:
-    lease = snapshot.secondaries.leases.get((state.desired.request.namespace, state.name)) or {}
+    lease = snapshot.secondaries.leases.get((state.request.namespace, state.name)) or {}
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 
 def _lease(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | None]:
     """Return (why the Lease shows that no replica leads, seconds until it would show that)."""
-    place = (state.desired.request.namespace, state.name)
+    place = (state.request.namespace, state.name)
     lease = snapshot.secondaries.leases.get(place)
     seen = snapshot.secondaries.leases_seen.get(place)
     if (
@@ -292,7 +325,7 @@ def _shared(snapshot: Snapshot, state: SchedulerState) -> str:
     reasons = {c.get("reason") for c in before.get("conditions") or ()}
     if before.get("leaseHolder") == holder and LEASE_SHARED not in reasons:
         return ""
-    where = f"{state.desired.request.namespace}/{state.name}"
+    where = f"{state.request.namespace}/{state.name}"
     return (
         f"{holder} holds the Lease {where} and is not a Pod of this scheduler: another scheduler "
         "shares the Lease, and only one of those that share it schedules; give that scheduler a "

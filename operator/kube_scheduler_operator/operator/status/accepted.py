@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...base import names
@@ -21,12 +22,20 @@ ACCEPTED: Final = "Accepted"
 LAST_ACCEPTED: Final = "LastAcceptedInUse"
 NOT_IN_USE: Final = "NotInUse"
 REFUSED: Final = "Refused"
+WAITING: Final = "Waiting"
+"""Why a version is not in use although it is valid."""
+KEPT_BACK: Final = (
+    "the edit is valid and waits, because it may change placements; "
+    f"{names.PLACEMENT_CHECK_PROGRESSING} of KubeScheduler has its state"
+)
 
 
 def state_of(result: ValidationResult) -> str:
-    """The reason of the condition: Accepted, Refused, LastAcceptedInUse or NotInUse."""
+    """The reason of the condition: Accepted, Refused, Waiting, LastAcceptedInUse or NotInUse."""
     if result.accepted:
         return REFUSED if result.findings else ACCEPTED
+    if any(finding.reason == WAITING for finding in result.findings):
+        return WAITING
     return LAST_ACCEPTED if result.uses_last_accepted else NOT_IN_USE
 
 
@@ -54,7 +63,9 @@ def accepted_condition(
     """The condition, with `owner`, the prefix of every finding's path, left out."""
     state = state_of(result)
     if state == ACCEPTED:
-        return Condition(names.ACCEPTED, "True", ACCEPTED)
+        return Condition(names.ACCEPTED, "True", ACCEPTED, result.unused)
+    if state == WAITING:
+        return waiting_condition(before, uses_last_accepted=result.uses_last_accepted)
     errors = "\n".join(finding.text.removeprefix(owner) for finding in result.findings)
     if state == REFUSED:
         return Condition(names.ACCEPTED, "False", REFUSED, errors)
@@ -62,6 +73,12 @@ def accepted_condition(
         message = f"{accepted_version(before)} stays in use\n{errors}"
         return Condition(names.ACCEPTED, "False", LAST_ACCEPTED, message)
     return Condition(names.ACCEPTED, "False", NOT_IN_USE, f"no version of it can be used\n{errors}")
+
+
+def waiting_condition(before: Mapping[str, Any], *, uses_last_accepted: bool) -> Condition:
+    """The condition while a valid edit waits for the check of placements."""
+    stays = f"{accepted_version(before)} stays in use\n" if uses_last_accepted else ""
+    return Condition(names.ACCEPTED, "False", WAITING, f"{stays}{KEPT_BACK}")
 
 
 def accepted_version(before: Mapping[str, Any]) -> str:
@@ -98,7 +115,7 @@ def accepted_status(
     conditions = (
         accepted_condition(result, before, owner),
         *further,
-        warnings_condition(names.WARNINGS, result.warnings, owner),
+        warnings_condition(names.WARNINGS, result.warnings, owner, result.unused),
     )
     merged = merge_conditions(before.get("conditions") or (), conditions, now)
     accepted = result.spec if result.accepted else None
@@ -115,7 +132,14 @@ def accepted_write(
     return status_write(resource, obj, status, (*own, *events))
 
 
-def forget(resource: Resource, objects: Mapping[str, Object]) -> tuple[Action, ...]:
+def forget(
+    resource: Resource,
+    objects: Mapping[str, Object],
+    kept: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[Action, ...]:
+    """Clear the statuses of objects except `kept`."""
     return tuple(
-        write for _, obj in sorted(objects.items()) for write in status_write(resource, obj, {})
+        write
+        for _, obj in sorted(objects.items())
+        for write in status_write(resource, obj, dict(kept))
     )

@@ -101,16 +101,20 @@ def problem_condition(type_: str, problems: Iterable[tuple[str, str]]) -> Condit
     return Condition(type_, "True", pairs[0][0], aggregate(message for _, message in pairs))
 
 
-def warnings_condition(type_: str, findings: Iterable[Finding], owner: str = "") -> Condition:
+def warnings_condition(
+    type_: str, findings: Iterable[Finding], owner: str = "", unused: str = ""
+) -> Condition:
     """The condition that lists `findings`: True if there are any.
 
-    `owner` is the prefix to omit from every line, because the condition is in that object. The
+    `owner` is the prefix to omit from every line, because the condition is in that object; `unused`
+    is why the settings that the findings are about do not run, empty if they do. The
     message is sorted, so that an order that changes does not cause a write in every reconcile.
     """
     messages = sorted({(f.text.removeprefix(owner), f.reason) for f in findings})
     if not messages:
         return Condition(type_, "False", AS_EXPECTED)
-    lines = [_short_line(text) for text, _ in messages[:MOST_LINES]]
+    remark = f" ({unused})" if unused else ""
+    lines = [f"{_short_line(text)}{remark}" for text, _ in messages[:MOST_LINES]]
     more = len(messages) - len(lines)
     if more:
         lines.append(f"and {more} more: `kube-scheduler-operator validate -f FILE` lists all")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,18 @@ class ObjectPlan:
     requeue_after: float | None = None
 
 
-def defect(snapshot: Snapshot, resource: Resource, obj: Object, error: Exception) -> ObjectPlan:
-    """The plan for an object that an unexpected error stopped: its condition Degraded."""
+def defect(
+    snapshot: Snapshot,
+    resource: Resource,
+    obj: Object,
+    error: Exception,
+    without: Container[str] = (),
+    further: Sequence[Condition] = (),
+) -> ObjectPlan:
+    """The plan for an object that an unexpected error stopped: its condition Degraded.
+
+    The rest of its status stays but for the fields `without` and the conditions `further`.
+    """
     name = obj["metadata"]["name"]
     text = contained(resource.kind, name, error)
     message = (
@@ -39,9 +49,10 @@ def defect(snapshot: Snapshot, resource: Resource, obj: Object, error: Exception
         "operator's log (running Pods are not affected)"
     )
     before = mapping(obj.get("status"))
-    conditions = [Condition(names.DEGRADED, "True", DEFECT, message)]
+    conditions = [Condition(names.DEGRADED, "True", DEFECT, message), *further]
     merged = merge_conditions(before.get("conditions") or (), conditions, snapshot.now)
-    report = Report({**before, "conditions": merged}, (), message, None)
+    kept = {key: value for key, value in before.items() if key not in without}
+    report = Report({**kept, "conditions": merged}, (), message, None)
     return with_status(snapshot, resource, obj, report, ())
 
 
@@ -73,8 +84,9 @@ def condition_events(
 ) -> tuple[Event, ...]:
     """An event for each condition, of a type that is reported, that became bad or recovered.
 
-    A Degraded condition also causes one when its message changes. A condition that was never good
-    causes none: the rollout has not started.
+    A Degraded condition also causes one when its message changes; that it is not observed, or is
+    observed again, causes none. A condition that was never good causes none: the rollout has not
+    started.
     """
     old = {c["type"]: c for c in before.get("conditions") or ()}
     events = []
@@ -82,8 +94,10 @@ def condition_events(
         type_, status = condition["type"], condition["status"]
         was, is_error = old.get(type_, {}), type_.endswith(names.DEGRADED)
         bad = (status == "True") == is_error
+        statuses = {was.get("status", "False"), status}
         other_error = bad and is_error and was.get("message") != condition.get("message")
-        if not reported(type_) or (was.get("status", "False") == status and not other_error):
+        same = len(statuses) == 1 or (is_error and "True" not in statuses)
+        if not reported(type_) or (same and not other_error):
             continue
         text = condition.get("message") or condition.get("reason", "")
         message = f"{whose}{type_} is {status}: {text}"

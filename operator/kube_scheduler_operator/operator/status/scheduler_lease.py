@@ -77,9 +77,14 @@ def _may_run_out(snapshot: Snapshot) -> bool:
     return (snapshot.lease_seen - snapshot.node_left).total_seconds() <= allowance
 
 
+def lease_duration(spec: Object) -> float:
+    """Seconds after its last renewal at which another process may take a Lease."""
+    return float(spec.get("leaseDurationSeconds") or 15)
+
+
 def lease_allowance(spec: Object) -> float:
-    """Seconds after its last renewal at which a Lease has expired."""
-    return float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
+    """Seconds after its last renewal at which a Lease counts as not being renewed."""
+    return lease_duration(spec) + LEASE_GRACE
 
 
 def _place(snapshot: Snapshot) -> str:

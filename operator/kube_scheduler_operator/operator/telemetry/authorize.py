@@ -1,12 +1,17 @@
-"""Delegated authentication and authorization of clients, with a cache.
+"""Delegated authentication and authorization of clients, with a cache and a limit.
 
 A client has a bearer token, which TokenReview decides on, or a certificate, which TLS has verified.
 SubjectAccessReview decides what it may read: one that scrapes metrics needs the verb "get" on the
 nonResourceURL "/metrics".
+
+Any client that reaches the port can send tokens without end, and each unknown one is a request to
+the API server. So reviews are limited, for each address and for all together. A client that was
+allowed before is always reviewed, and no other one displaces it from the cache.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,10 +20,17 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from ...base.bounded_cache import Recent
 from ...kube.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from ...serving.sharing import AddressRate
 
 ALLOWED_SECONDS: Final = 35.0
 REFUSED_SECONDS: Final = 10.0
-_CACHE_SIZE: Final = 1024  # any client that reaches the port can send tokens
+_CACHE_SIZE: Final = 1024  # results, of those that are allowed and of the others
+
+REVIEWS: Final = 1.0  # reviews a second for one address, in the long run
+REVIEWS_AT_ONCE: Final = 10
+ALL_REVIEWS: Final = 10.0  # the same for all addresses together
+ALL_REVIEWS_AT_ONCE: Final = 50
+_PATIENCE: Final = 0.001  # seconds: rounding errors of the limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +61,20 @@ class AuthorizationResult:
 Client: TypeAlias = str | User
 """A bearer token, or the user of a client certificate."""
 
-Authorize: TypeAlias = Callable[[Client, str], Awaitable[AuthorizationResult]]
+Review: TypeAlias = Callable[[Client, str], Awaitable[AuthorizationResult]]
 """(client, path) -> result. Raises the errors of the API client."""
+
+Authorize: TypeAlias = Callable[[Client, str, str], Awaitable[AuthorizationResult]]
+"""(client, path, address of the client) -> result. Raises TooManyReviewsError, and the errors of
+the API client."""
+
+
+class TooManyReviewsError(Exception):
+    """The client, or all clients together, need more reviews than the API server is asked for."""
+
+
+_Question: TypeAlias = tuple[bytes | User, str]
+_Results: TypeAlias = Recent[_Question, tuple[float, AuthorizationResult]]
 
 
 class Reviewer(Protocol):
@@ -60,8 +84,8 @@ class Reviewer(Protocol):
         """Create an object and return the server's version of it."""
 
 
-def delegated(api: Reviewer) -> Authorize:
-    """Return an `Authorize` that requests both reviews for every call."""
+def delegated(api: Reviewer) -> Review:
+    """Return a `Review` that requests both reviews for every call."""
 
     async def authorize(client: Client, path: str) -> AuthorizationResult:
         if isinstance(client, User):
@@ -97,27 +121,49 @@ def delegated(api: Reviewer) -> Authorize:
     return authorize
 
 
-def cached(authorize: Authorize, clock: Callable[[], float] = time.monotonic) -> Authorize:
-    """Cache `authorize` by client and path.
+class CachedReviews:
+    """An `Authorize` with results that are valid for ALLOWED_SECONDS or REFUSED_SECONDS.
 
-    A result is valid for ALLOWED_SECONDS or REFUSED_SECONDS. Errors are not cached. The cache has
-    hashes of tokens only.
+    Errors are not cached. The cache has hashes of tokens only.
     """
-    results: Recent[tuple[bytes | User, str], tuple[float, AuthorizationResult]]
-    results = Recent(_CACHE_SIZE)
 
-    async def lookup(client: Client, path: str) -> AuthorizationResult:
+    def __init__(self, review: Review, clock: Callable[[], float] = time.monotonic) -> None:
+        self._review, self._clock = review, clock
+        self._allowed = _Results(_CACHE_SIZE)
+        self._refused = _Results(_CACHE_SIZE)
+        self._running: dict[_Question, asyncio.Future[AuthorizationResult]] = {}
+        self._by_address = AddressRate(REVIEWS, REVIEWS_AT_ONCE, _PATIENCE, clock)
+        self._all = AddressRate(ALL_REVIEWS, ALL_REVIEWS_AT_ONCE, _PATIENCE, clock)
+
+    async def __call__(self, client: Client, path: str, address: str) -> AuthorizationResult:
         hashed = hashlib.sha256(client.encode()).digest() if isinstance(client, str) else client
-        key = (hashed, path)
-        entry = results.get(key)
-        if entry and clock() < entry[0]:
+        question = (hashed, path)
+        entry = self._allowed.get(question) or self._refused.get(question)
+        if entry and self._clock() < entry[0]:
             return entry[1]
-        result = await authorize(client, path)
-        seconds = ALLOWED_SECONDS if result.allowed else REFUSED_SECONDS
-        results.keep(key, (clock() + seconds, result))
-        return result
+        running = self._running.get(question)
+        if running is None:
+            if question not in self._allowed and not self._has_room(address):
+                raise TooManyReviewsError
+            running = asyncio.ensure_future(self._review(client, path))
+            self._running[question] = running
+            running.add_done_callback(lambda done: self._ended(question, done))
+        return await asyncio.shield(running)
 
-    return lookup
+    def _has_room(self, address: str) -> bool:
+        by_address = self._by_address.wait(address) is not None
+        return by_address and self._all.wait("") is not None
+
+    def _ended(self, question: _Question, done: asyncio.Future[AuthorizationResult]) -> None:
+        del self._running[question]
+        if done.cancelled() or done.exception() is not None:  # each waiting request receives it
+            return
+        result = done.result()
+        for results in (self._allowed, self._refused):
+            results.pop(question, None)
+        results = self._allowed if result.allowed else self._refused
+        seconds = ALLOWED_SECONDS if result.allowed else REFUSED_SECONDS
+        results.keep(question, (self._clock() + seconds, result))
 
 
 def _object(resource: Resource, spec: Mapping[str, Any]) -> dict[str, Any]:

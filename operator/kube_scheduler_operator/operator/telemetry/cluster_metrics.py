@@ -39,7 +39,11 @@ GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "node_target_revision": ("The revision that is being installed on a node; 0 if none", "node"),
     "node_running_revision": ("The revision of a node's scheduler Pod; 0 if none", "node"),
     "node_scheduler_ready": ("Whether a node's scheduler is Ready", "node"),
-    "node_drifted": ("Whether a node runs another revision than its current one", "node"),
+    "node_drifted": (
+        "Whether a node runs no scheduler or another revision than its current one, or files of it "
+        "were edited by hand",
+        "node",
+    ),
     "node_version_skew": (
         "Minor versions by which a node's scheduler is older than its API server",
         "node",

@@ -50,6 +50,7 @@ class OperatorMetrics(Collector):
         self.lease_seen: Callable[[], datetime | None] = lambda: None
         # called at every scrape: expiry of each certificate of this process
         self.certificates: dict[str, Callable[[], datetime | None]] = {}
+        self._has_passed = False  # whether a reconcile has completed
         self.registry.register(self)
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
@@ -122,9 +123,13 @@ class OperatorMetrics(Collector):
         self._rewinds.inc()
 
     def first_pass(self) -> None:
-        """Note the end of the first complete reconcile; the start time comes from the kernel."""
+        """Note the end of the first complete reconcile; the start time comes from the kernel.
+
+        A process that leads again later has had it already.
+        """
         started = self.registry.get_sample_value("process_start_time_seconds")
-        if started is not None:
+        if started is not None and not self._has_passed:
+            self._has_passed = True
             self.time_to_first_reconcile.set(self._clock() - started)
 
     def passed(self, seconds: float, *, success: bool) -> None:

@@ -21,16 +21,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeAlias
 
 import uvloop
 
 from ...base.klog import kv
-from ...base.tasks import cancel
+from ...base.tasks import cancel, keep
 from ...serving.certificate import ServingCertificate
 from ...serving.health import Checks, HealthServer
 from ...serving.http_types import HttpRequest, HttpResponse, text
-from .authorize import Authorize, Client, User
+from .authorize import Authorize, Client, TooManyReviewsError, User
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,8 @@ class TelemetryServer:
             context = self._certificate.context
         if self._refresh is not None:
             await self._refresh()
-            self._refresher = asyncio.create_task(self._keep_fresh(self._refresh))
+            fresh = partial(self._keep_fresh, self._refresh)
+            self._refresher = asyncio.create_task(keep("certificate", fresh))
         _, self.port = await self._server.start(self._host, self.port, context)
         log.info("Serving metrics and health", extra=kv(host=self._host, port=self.port))
 
@@ -115,8 +117,7 @@ class TelemetryServer:
     async def _metrics(self, request: HttpRequest) -> HttpResponse:
         """Answer a scrape; probes are limited neither in number nor in time."""
         if self._in_flight >= MAX_IN_FLIGHT:
-            busy = text(429, "too many concurrent requests: retry")
-            return replace(busy, headers=b"Retry-After: 1\r\n")
+            return _busy("too many concurrent requests: retry")
         self._in_flight += 1
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -131,7 +132,9 @@ class TelemetryServer:
         if not client:
             return _unauthorized("a bearer token is required, for example of a ServiceAccount")
         try:
-            authorization = await self._authorize(client, "/metrics")
+            authorization = await self._authorize(client, "/metrics", request.address)
+        except TooManyReviewsError:
+            return _busy("too many unknown clients or tokens: retry")
         except Exception as error:  # refuse the request and keep serving
             log.warning(
                 "Cannot authorize a request for metrics", extra=kv(err=type(error).__name__)
@@ -250,6 +253,10 @@ def _client(request: HttpRequest) -> Client:
 
 def _header(request: HttpRequest, name: bytes) -> str:
     return request.headers.get(name, b"").decode("utf-8", "replace")
+
+
+def _busy(reason: str) -> HttpResponse:
+    return replace(text(429, reason), headers=b"Retry-After: 1\r\n")
 
 
 def _unauthorized(reason: str) -> HttpResponse:

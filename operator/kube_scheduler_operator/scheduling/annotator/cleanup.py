@@ -39,20 +39,23 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
         elector = LeaderElector(
             api, ElectionLease(namespace, LEASE, OWN_LABELS), identity, timings=LEASE_TIMINGS
         )
-        await elector.acquire()
         try:
-            cleaned = await until(elector.hold(), clean(api, families))
+            while True:
+                await elector.acquire()
+                cleaned = await until(elector.hold(), clean(api, families))
+                if cleaned is not None:
+                    break
+                log.warning("Lost the Lease before all annotations were removed; waiting for it")
         finally:
             await elector.release()
-    if cleaned is None:
-        log.error("Lost the Lease before all annotations were removed")
-        return 1
     log.info("Removed all annotations", extra=kv(nodes=cleaned.result()))
     return 0
 
 
 async def clean(api: ApiClient, families: Sequence[str]) -> int:
     """Remove the annotations of these families from all nodes; return how many nodes had some.
+
+    What an earlier call has removed is left out.
 
     Raises KubeError.
     """

@@ -87,6 +87,8 @@ class PolicyAgent:
         self.members = members
         self._filtering = [member for member in members if member.policy.filters]
         self._scoring = [member for member in members if member.policy.scores and member.weight]
+        # whether a policy counts the Pods of nodes
+        self.counts_pods = any(member.policy.pods for member in members)
         self._fail = spec.failure_policy == FAIL
         self._selector = selector if selector != PodSelector() else None
         self._clock = clock

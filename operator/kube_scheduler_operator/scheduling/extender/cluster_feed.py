@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from ...base.tasks import cancel
+from ...base.tasks import cancel, keep
 from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.protobuf import Message
@@ -59,7 +59,7 @@ class ClusterFeed:
         """Watch until cancelled."""
         try:
             await self.watch_pods(self._needs_pods)
-            await self._nodes.run()
+            await keep("watch of nodes", self._nodes.run)
         finally:
             await self.watch_config_maps(())
             await cancel(self._pods_task)
@@ -76,7 +76,7 @@ class ClusterFeed:
             receiver = Callbacks(self._cluster.set_pod, self._cluster.remove_pod)
             selection = Selection(field_selector=BOUND)
             self._pods = self._reflector(PODS, receiver, selection, fields=POD)
-            self._pods_task = asyncio.create_task(self._pods.run())
+            self._pods_task = asyncio.create_task(keep("watch of pods", self._pods.run))
         elif not needed and self._pods is not None:
             reflector, self._pods = self._pods, None
             await cancel(self._pods_task)
@@ -90,7 +90,9 @@ class ClusterFeed:
             receiver = Callbacks(self._set_config_map, self._remove_config_map)
             selection = Selection(namespace, field_selector=f"metadata.name={name}")
             reflector = self._reflector(CONFIG_MAPS, receiver, selection)
-            self._config_maps[key] = asyncio.create_task(reflector.run())
+            self._config_maps[key] = asyncio.create_task(
+                keep("watch of a ConfigMap", reflector.run)
+            )
         for key in set(self._config_maps) - desired:
             await cancel(self._config_maps.pop(key))
 

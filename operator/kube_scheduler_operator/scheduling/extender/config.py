@@ -103,12 +103,19 @@ class PodSelector:
 
 
 @dataclass(frozen=True, slots=True)
+class BindSettings:
+    # the values of spec.schedulerName of the Pods that the agents may bind; empty: none
+    scheduler_names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     agents: tuple[AgentSpec, ...]  # the agents, including those that consist of a single policy
     listen: Listen = Listen()
     # address of a second port, without TLS, for health and metrics only
     health: Listen | None = None
     pod_selector: PodSelector = field(default_factory=PodSelector)
+    bind: BindSettings = field(default_factory=BindSettings)
     log_level: str = "INFO"
     kubeconfig: str = ""  # empty: the usual lookup of kubectl
     watch: bool = True  # whether to watch the API; without it, node data comes from requests only
@@ -202,6 +209,7 @@ class _File:
     policies: tuple[_PolicyEntry, ...] = ()
     agents: tuple[_AgentEntry, ...] = ()
     pod_selector: PodSelector = field(default_factory=PodSelector)
+    bind: BindSettings = field(default_factory=BindSettings)
     log_level: Annotated[str, Converted(String(), _level)] = "INFO"
     kubeconfig: str = ""
     watch: bool = True
@@ -327,6 +335,7 @@ def _config(document: Any) -> Config:
         listen=Listen(listen.address, listen.port, listen.tls if listen.tls != Tls() else None),
         health=Listen(health.address, health.port) if health else None,
         pod_selector=file.pod_selector,
+        bind=file.bind,
         log_level=file.log_level,
         kubeconfig=file.kubeconfig,
         watch=file.watch,

@@ -21,7 +21,7 @@ from ... import __version__
 from ...base import klog, names
 from ...base.files import fingerprint
 from ...base.klog import kv
-from ...base.tasks import cancel, stop_on_signals
+from ...base.tasks import cancel, keep, stop_on_signals
 from ...kube.client import ApiClient
 from ...kube.credentials import find, pod_namespace
 from ...kube.events import EventRecorder, Involved
@@ -32,6 +32,7 @@ from ...serving.http_types import HEALTH_LIMITS, Limits
 from ...serving.tls_files import TlsError, TlsFiles
 from ..policies.cluster import Cluster
 from .assembly import Assembly, NodeLearner
+from .binding_rule import bindable_uid
 from .cluster_feed import ClusterFeed
 from .config import Config, ConfigError, Listen, override, read
 from .decisions import Decisions
@@ -139,7 +140,7 @@ class ExtenderProgram:
             else:
                 self._context.learn = NodeLearner(self._cluster)
                 log.info("Not watching the API: node data comes from requests only")
-            reloading = asyncio.create_task(self._reloading())
+            reloading = asyncio.create_task(keep("reload", self._reloading))
             stack.push_async_callback(cancel, reloading)
             await stop.wait()
             log.info("Stopping")
@@ -253,9 +254,8 @@ class ExtenderProgram:
     async def _bind(self, binding: Binding) -> None:
         if self._client is None:
             raise RuntimeError("bind needs the API, which watch: false disables")
-        metadata = {"name": binding.name, "namespace": binding.namespace}
-        if binding.uid:
-            metadata["uid"] = binding.uid
+        uid = await bindable_uid(self._client, binding, self._config.bind.scheduler_names)
+        metadata = {"name": binding.name, "namespace": binding.namespace, "uid": uid}
         await self._client.create_in(
             ObjectRef(PODS, binding.namespace, binding.name),
             "binding",
@@ -363,11 +363,13 @@ class ExtenderProgram:
         if last is not None:
             last.locate(self._cluster)
             called = {entry["agent"] for entry in explanation["agents"]}
-            explanation["now"] = {
-                agent.name: agent.explain(last)
-                for agent in self._assembly.agents
-                if agent.name in called
-            }
+            self._cluster.expire_assumed()
+            with self._cluster.without_assumed(last.pod.key):
+                explanation["now"] = {
+                    agent.name: agent.explain(last)
+                    for agent in self._assembly.agents
+                    if agent.name in called
+                }
         return explanation
 
     def _events(self) -> tuple[int, int]:

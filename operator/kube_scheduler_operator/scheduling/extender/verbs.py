@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 from ...base import klog
 from ...base.klog import kv
 from ...serving.http_types import JSON, Answer, HttpResponse
+from ..policies.arrays import Ints, np
 from ..policies.cluster import Cluster
 from ..policies.policy import Rejections
 from . import wire
@@ -64,12 +65,25 @@ class VerbContext:
         # takes the complete nodes of a request if there are no watches; None: unused
         self.learn: Callable[[list[dict[str, Any]]], None] | None = None
         self.freshness = CacheFreshness(cluster)  # detects that the node view may be stale
+        self._ties = 0
+
+    def assume(self, agent: PolicyAgent, args: Args, best: Ints) -> None:
+        """Count a Pod on one of the nodes with the best score, until its binding is observed.
+
+        Among nodes with equal scores kube-scheduler's plugins decide; they spread over these.
+        """
+        if agent.counts_pods and self.learn is None and len(best):
+            self._ties += 1
+            self.cluster.assume(args.pod, int(best[self._ties % len(best)]))
 
     def read(self, body: bytes) -> Args:
         """Parse a request and look its nodes up in the cluster. Raises WireError."""
         args = self.reader.read(body)
         if args.items is not None and self.learn is not None:
             self.learn(args.items)
+        # It is being placed, perhaps again, so it must not count where it was assumed.
+        self.cluster.expire_assumed()
+        self.cluster.forget_assumed(args.pod.key)
         args.locate(self.cluster)
         return args
 
@@ -189,11 +203,23 @@ class Filter(Verb):
             if len(rejections.reasons) == len(args.names):
                 context.rejected(self._agent.name, args, rejections)
         context.decisions.filtered(self._agent.name, args, rejections)
+        self._assume_last(args, rejections)
         calls.ended(began, args)
         if log.isEnabledFor(logging.DEBUG):
             rejected = len(rejections.reasons) if rejections else 0
             self._log(args, nodes=len(args.names), rejected=rejected)
         return answer
+
+    def _assume_last(self, args: Args, rejections: Rejections | None) -> None:
+        """Assume the Pod on the only node that is left, which kube-scheduler does not score."""
+        rejected = rejections.reasons if rejections is not None else {}
+        if len(args.names) - len(rejected) == 1:
+            at = next(at for at in range(len(args.names)) if at not in rejected)
+            if args.positions is None:
+                last = args.indices[at : at + 1]
+            else:
+                last = args.indices[args.positions == at]
+            self._context.assume(self._agent, args, last)
 
 
 class Prioritize(Verb):
@@ -212,6 +238,9 @@ class Prioritize(Verb):
         else:
             answer = wire.scored(args.names, scores.all(args))
         context.decisions.scored(self._agent.name, args, scores)
+        if scores.parts:
+            best = args.indices[scores.known == np.maximum.reduce(scores.known)]
+            context.assume(self._agent, args, best)
         self.calls.ended(began, args)
         if log.isEnabledFor(logging.DEBUG):
             self._log(args, nodes=len(args.names))

@@ -6,14 +6,22 @@ which are then ready for requests from kube-scheduler. Everything runs in one th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...base.quantities import PODS, amounts
 from .arrays import Column
-from .pods import FINISHED, Amounts, Pod, pod_key, read_pod
+from .pods import FINISHED, Amounts, Pod, assumed_pod, pod_key, read_pod
 
 F = TypeVar("F")
+
+ASSUMED_SECONDS: Final = 10.0
+"""Seconds after which an assumed Pod without an observed binding is removed. Bindings are observed
+within milliseconds; where one fails, kube-scheduler tries the Pod again."""
+
+_MOST_ASSUMED: Final = 4096
+"""Assumed Pods; the oldest are removed for others."""
 
 
 class Node:
@@ -58,11 +66,12 @@ class Cluster:
         self.index: dict[str, int] = {}  # node name to index
         self.names: list[str] = []  # index to node name; empty for an unused index
         self.nodes: list[Node | None] = []  # index to node; None if only its Pods are known
-        self.version = 0  # incremented with every change that is visible to policies
+        self.version = 0  # incremented with every observed change that is visible to policies
         self.names_version = 0  # incremented when an index is assigned or released
         self.now = clock
         """Seconds since 1970, by the clock of those who wrote times into Pods and annotations."""
-        self._pods: dict[str, tuple[int, Pod]] = {}
+        self._pods: dict[str, tuple[int, Pod]] = {}  # by key, the assumed ones included
+        self._assumed: dict[str, float] = {}  # key to the time until which it counts, in this order
         self._on: list[dict[str, Pod]] = []
         self._free: list[int] = []
         self._requested: dict[str, Column] = {}
@@ -140,18 +149,57 @@ class Cluster:
         before = self._pods.get(pod.key)
         if before is not None:
             if before[1].node_name == pod.node_name and before[1].demand.same(pod.demand):
+                if self._assumed.pop(pod.key, None) is not None:
+                    before[1].assumed = False
+                    self.version += 1
                 return
             self._forget(pod.key)
-        index = self._slot(pod.node_name)
-        self._pods[pod.key] = (index, pod)
-        self._on[index][pod.key] = pod
-        self._add(index, pod.requests, 1.0)
+        self._put(self._slot(pod.node_name), pod)
         self.version += 1
-        for callback in self._pod_callbacks:
-            callback(index, pod, True)
 
     def remove_pod(self, obj: Mapping[str, Any]) -> None:
         self._forget(pod_key(obj))
+
+    def assume(self, pod: Pod, index: int) -> None:
+        """Count a Pod on the node that kube-scheduler will probably choose for it.
+
+        Of a burst, kube-scheduler places dozens of Pods before the first binding is observed. Until
+        that of this Pod is, at most for ASSUMED_SECONDS, it counts like a bound one.
+        """
+        if pod.key in self._pods and pod.key not in self._assumed:
+            return
+        self.forget_assumed(pod.key)
+        if len(self._assumed) >= _MOST_ASSUMED:
+            self.forget_assumed(next(iter(self._assumed)))
+        now = self.now()
+        self._assumed[pod.key] = now + ASSUMED_SECONDS
+        self._put(index, assumed_pod(pod, self.names[index], now))
+
+    def forget_assumed(self, key: str) -> None:
+        """Remove an assumed Pod, which is tried again."""
+        if key in self._assumed:
+            self._forget(key)
+
+    @contextlib.contextmanager
+    def without_assumed(self, key: str) -> Iterator[None]:
+        """Leave a Pod out where it is assumed, to evaluate the nodes for this Pod itself."""
+        until, assumed = self._assumed.get(key), self._pods.get(key)
+        self.forget_assumed(key)
+        yield
+        if until is None or assumed is None:
+            return
+        index, pod = assumed
+        if self.names[index] == pod.node_name:  # its node may exist no more
+            self._assumed[key] = until
+            self._put(index, pod)
+
+    def expire_assumed(self) -> None:
+        """Remove assumed Pods whose bindings were not observed in time."""
+        while self._assumed:
+            key, until = next(iter(self._assumed.items()))
+            if until > self.now():
+                return
+            self._forget(key)
 
     # --- queries --------------------------------------------------------------------------------
 
@@ -159,7 +207,8 @@ class Cluster:
         return iter(self._on[index].values())
 
     def pod_keys(self) -> set[str]:
-        return set(self._pods)
+        """Return the keys of all Pods whose bindings were observed."""
+        return self._pods.keys() - self._assumed.keys()
 
     def pod(self, key: str) -> Pod | None:
         """Return the bound Pod with this key (`Pod.key`)."""
@@ -180,14 +229,22 @@ class Cluster:
 
     # --- inside ---------------------------------------------------------------------------------
 
+    def _put(self, index: int, pod: Pod) -> None:
+        self._pods[pod.key] = (index, pod)
+        self._on[index][pod.key] = pod
+        self._add(index, pod.requests, 1.0)
+        for callback in self._pod_callbacks:
+            callback(index, pod, True)
+
     def _forget(self, key: str) -> None:
         bound = self._pods.pop(key, None)
         if bound is None:
             return
+        if self._assumed.pop(key, None) is None:
+            self.version += 1
         index, pod = bound
         del self._on[index][key]
         self._add(index, pod.requests, -1.0)
-        self.version += 1
         for callback in self._pod_callbacks:
             callback(index, pod, False)
         self._release(index)

@@ -15,7 +15,8 @@ from .pods import Pod
 class HotValues:
     """Σ floor(pods bound within `seconds` / `count`) over the rules, for each node.
 
-    A Pod counts from its binding, even after its deletion: its start is what makes a node hot.
+    A Pod counts from its binding, even after its deletion: its start is what makes a node hot. A
+    Pod that was assumed to be bound counts until it turns out that it was not.
     `changed` is called with a node's index when its value has changed with time.
     """
 
@@ -32,6 +33,11 @@ class HotValues:
     def pod(self, index: int, pod: Pod, added: bool) -> bool:
         """Process an added or removed Pod; returns whether the node's value has changed."""
         now = self._cluster.now()
+        if not added and pod.assumed and self._seen.get(pod.key) == (index, pod.bound):
+            del self._seen[pod.key]
+            if pod.bound in (bound := self._bound.get(index, [])):
+                bound.remove(pod.bound)
+            return self._renew(index, now)
         if not added or not self._rules or pod.bound <= now - self._longest:
             return False
         where = (index, pod.bound)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -148,8 +149,8 @@ def _raise_to(total: dict[str, float], least: Mapping[str, float]) -> None:
 
 class Pod:
     __slots__ = (
-        "bound", "created", "demand", "labels", "name", "namespace", "node_name", "owner_kind",
-        "phase", "scheduler_name", "uid",
+        "assumed", "bound", "created", "demand", "labels", "name", "namespace", "node_name",
+        "owner_kind", "phase", "scheduler_name", "uid",
     )  # fmt: skip
 
     namespace: str
@@ -163,6 +164,7 @@ class Pod:
     created: float  # seconds since 1970
     bound: float  # seconds since 1970; 0 if it is not bound or the time is unknown
     phase: str
+    assumed: bool  # whether its node is the one expected for it, before its binding is observed
 
     @property
     def requests(self) -> Amounts:
@@ -208,7 +210,15 @@ def read_pod(obj: Mapping[str, Any]) -> Pod:
     pod.created = seconds(metadata.get("creationTimestamp"))
     pod.bound = _bound(status) or pod.created if pod.node_name else 0.0
     pod.phase = str(status.get("phase") or "Pending")
+    pod.assumed = False
     return pod
+
+
+def assumed_pod(pod: Pod, node_name: str, now: float) -> Pod:
+    """Return a Pod as it is when it has been bound to a node."""
+    assumed = copy.copy(pod)
+    assumed.node_name, assumed.bound, assumed.assumed = node_name, now, True
+    return assumed
 
 
 def pod_key(obj: Mapping[str, Any]) -> str:

@@ -222,6 +222,16 @@ def read_arguments(
     return _arguments.read(policy.Arguments, arguments, environ, policy.env)
 
 
+def environment_arguments(name: str) -> dict[str, str]:
+    """Map each variable that a policy reads to the argument that it overrides.
+
+    Raises UnknownPolicyError.
+    """
+    policy = policy_class(name)
+    names = {entry.attribute: entry.name for entry in _arguments.described(policy.Arguments)}
+    return {variable: names[attribute] for variable, attribute in policy.env.items()}
+
+
 def make(
     name: str,
     arguments: Mapping[str, Any],

@@ -11,15 +11,16 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from ... import __version__
 from ...base import names
 from ...base.klog import kv
-from ...base.tasks import cancel, stop_on_signals, until
+from ...base.tasks import cancel, keep, stop_on_signals, until
 from ...kube.client import ApiClient
 from ...kube.credentials import find
-from ...kube.errors import AlreadyExists, ApiError, NotFound
+from ...kube.errors import AlreadyExists, ApiError, KubeError, NotFound
 from ...kube.reflector import Reflector, Selection
 from ...kube.resource import CONFIG_MAPS, PODS, ObjectRef
 from ..policies.learned_values import CONFIG_MAP, LearnedValues, pod_type, read_values
@@ -64,7 +65,7 @@ async def _learn(client: ApiClient, options: RlMonitorOptions) -> None:
     monitor = Monitor(await store.load(), options.mttf)
     log.info("Watching pods", extra=kv(namespace=options.namespace or "(all)"))
     selection = Selection(options.namespace, field_selector="spec.nodeName!=")
-    writing = asyncio.create_task(_write_periodically(monitor, store))
+    writing = asyncio.create_task(keep("writing", partial(_write_periodically, monitor, store)))
     try:
         await Reflector(client, PODS, monitor, selection).run()
     finally:
@@ -129,7 +130,7 @@ class StateStore:
                 await asyncio.sleep(EVERY)
 
     async def save(self, state: LearnedValues) -> None:
-        """Write the state. Raises ApiError."""
+        """Write the state. Raises KubeError."""
         data = state.data()
         try:
             await self._client.patch(self._ref, {"data": data})
@@ -154,7 +155,7 @@ async def write(monitor: Monitor, store: StateStore) -> None:
     monitor.changed = False
     try:
         await store.save(monitor.state)
-    except ApiError as error:
+    except KubeError as error:
         monitor.changed = True
         log.warning("Failed to write the state, will retry", extra=kv(err=str(error)))
 

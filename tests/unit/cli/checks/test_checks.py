@@ -24,13 +24,17 @@ from kube_scheduler_operator.cli.checks.check import (
     DryRun,
     KnownCertificate,
     Observed,
+    SecondaryFacts,
+    UnlimitedAccount,
     exit_code,
     run_check,
 )
 from kube_scheduler_operator.cli.checks.condition_hints import BY_REASON, BY_TYPE, advice
 from kube_scheduler_operator.cli.checks.operation import _OBJECTS
 from kube_scheduler_operator.cli.checks.table import AFTER, BEFORE
+from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.controlplane.adoption.preview import preview
+from kube_scheduler_operator.operator.model.snapshot import AssignmentWay
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -38,11 +42,16 @@ FACTS = ClusterFacts(NOW, KUBEADM, server_version="v1.35.4")
 CHECKS = {check.name: check for check in (*BEFORE, *AFTER)}
 
 
+PLAIN = (
+    "ahead", "platform", "server_version", "own_crds", "kinds", "images", "secondaries",
+)  # fmt: skip
+"""Facts that are not read by one request."""
+
+
 def results(name: str, table: Any = None, **facts: Any) -> tuple[CheckResult, ...]:
     check = next(one for one in (table or (*BEFORE, *AFTER)) if one.name == name)
     wrapped: dict[str, Any] = {
-        key: value if key in ("ahead", "platform", "server_version", "own_crds", "kinds", "images")
-        else Observed(value)
+        key: value if key in PLAIN else Observed(value)
         for key, value in facts.items()
     }  # fmt: skip
     return run_check(check, replace(FACTS, **wrapped))
@@ -254,6 +263,20 @@ def test_a_kind_that_serves_another_version_fails() -> None:
     assert (found.state, "does not serve v1" in found.cause) == (CheckState.FAILED, True)
 
 
+def test_on_openshift_its_own_definitions_are_never_to_be_replaced() -> None:
+    own = f"loadpolicies.{names.PREFIX}"
+    older, ours = crd(a={}), {**FULL, "metadata": {**FULL["metadata"], "name": own}}
+    foreign = {**FULL, "metadata": {**FULL["metadata"], "name": names.KUBESCHEDULERS}}
+    installed = {own: older, names.KUBESCHEDULERS: older}
+    found = one("crds", BEFORE, platform=OPENSHIFT, crds=installed, own_crds=[ours, foreign])
+    assert own in found.cause
+    assert found.hint.endswith("-k deploy/openshift/crds")
+    missing = one(
+        "crds", AFTER, platform=OPENSHIFT, crds={names.KUBESCHEDULERS: older}, own_crds=[ours]
+    )
+    assert missing.hint == "kubectl apply --server-side -k deploy/openshift/crds"
+
+
 def test_a_newer_kind_with_more_fields_is_all_right() -> None:
     newer = crd(a={}, b={"items": {"properties": {"c": {}, "d": {}}}}, e={})
     found = one("crds", AFTER, crds={newer["metadata"]["name"]: newer}, own_crds=[FULL])
@@ -294,16 +317,25 @@ def test_a_scheduler_with_a_configuration_file_is_reported_with_its_path(tmp_pat
     assert "adopt --dry-run -f n1=FILE" in result.hint
 
 
-def deployment(image: str, *command: str) -> dict[str, Any]:
+SPACE = OPENSHIFT.operator_namespace
+"""A namespace of another installation, since that of KUBEADM is the one that is checked."""
+
+
+def deployment(image: str, *command: str, space: str = "other") -> dict[str, Any]:
     container = {"name": "c", "image": image, **({"command": list(command)} if command else {})}
-    return obj("d", "other", spec={"template": {"spec": {"containers": [container]}}})
+    return obj("d", space, spec={"template": {"spec": {"containers": [container]}}})
 
 
 @pytest.mark.parametrize(
     ("found", "state"),
     [
-        (deployment("r.example/kube-scheduler-operator:v1"), CheckState.FAILED),
-        (deployment("x/kube-scheduler-operator", names.PROGRAM, "operator"), CheckState.FAILED),
+        (deployment("r.example/kube-scheduler-operator:v1", space=SPACE), CheckState.FAILED),
+        (
+            deployment("x/kube-scheduler-operator", names.PROGRAM, "operator", space=SPACE),
+            CheckState.FAILED,
+        ),
+        # a tenant's, which may have no right at all
+        (deployment("r.example/kube-scheduler-operator:v1"), CheckState.WARNING),
         (deployment("x/kube-scheduler-operator", names.PROGRAM, "rl-monitor"), CheckState.OK),
         (deployment("registry.k8s.io/kube-scheduler:v1.35.4"), CheckState.WARNING),
         (deployment("x/custom", "/bin/kube-scheduler"), CheckState.WARNING),
@@ -318,6 +350,25 @@ def test_other_operators_and_schedulers_are_recognized(found: Any, state: CheckS
 def test_nothing_is_adopted_where_no_static_pod_has_settings_of_users(platform: Platform) -> None:
     found = one("static-pods", platform=platform, adoption=None)
     assert (found.state, "nothing is adopted" in found.cause) == (CheckState.OK, True)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "labels", "state"),
+    [
+        (KUBEADM.operand_namespace, dict(KUBEADM.static_pod_labels), CheckState.OK),
+        (KUBEADM.target_namespace, {names.PART_OF_LABEL: names.PROGRAM}, CheckState.OK),
+        ("tenant", dict(KUBEADM.static_pod_labels), CheckState.FAILED),
+        ("tenant", {names.PART_OF_LABEL: names.PROGRAM}, CheckState.FAILED),
+        (KUBEADM.operand_namespace, {}, CheckState.FAILED),
+    ],
+)
+def test_a_label_does_not_hide_a_port_that_another_pod_uses(
+    namespace: str, labels: dict[str, str], state: CheckState
+) -> None:
+    containers = [{"name": "c", "ports": [{"containerPort": 10259}]}]
+    spec = {"nodeName": "n1", "hostNetwork": True, "containers": containers}
+    pod = obj("p", namespace, labels=labels, spec=spec)
+    assert one("ports", host_pods=[pod]).state is state
 
 
 def test_missing_rights_and_refused_roles_are_two_problems() -> None:
@@ -348,7 +399,11 @@ def operator_lease(age: float) -> Mapping[str, Any]:
         ({"spec": {"replicas": 0}, "status": {}}, 1, "scaled to 0"),
         ({"spec": {"replicas": 2}, "status": {}}, 1, "no Pod is Ready"),
         ({"spec": {"replicas": 2}, "status": {"readyReplicas": 1}}, 1, "1 of 2"),
-        ({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}, 60, "for 60 s"),
+        (
+            {"spec": {"replicas": 2}, "status": {"readyReplicas": 2}},
+            60,
+            "since 2026-11-26T11:59:00Z",
+        ),
         ({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}, 1, "2 of 2 Pods are Ready"),
     ],
 )
@@ -392,7 +447,7 @@ def test_a_node_without_a_scheduler_and_a_lease_that_is_not_renewed() -> None:
     )
     assert [each.state for each in found] == [CheckState.FAILED] * 2
     assert "node n1 has no scheduler Pod" in found[0].cause
-    assert "has not renewed it for 90 s" in found[1].cause
+    assert "has not renewed it since 2026-11-26T11:58:30Z" in found[1].cause
 
 
 @pytest.mark.parametrize(
@@ -418,3 +473,149 @@ def test_conditions_are_failures_or_warnings_by_their_type(
     )
     assert found.state is state
     assert state is CheckState.OK or f"{type_} (R): what happened" in found.cause
+
+
+# --- what runs, whatever the conditions say ---------------------------------------------------
+
+
+def secondary_facts(
+    ready: tuple[bool, ...] = (True, True),
+    *,
+    age: float = 1,
+    has_deployment: bool = True,
+    image: str = "",
+    **spec: Any,
+) -> dict[str, Any]:
+    """The facts of SecondaryScheduler `packed`, which wants two Pods."""
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    statuses = [{"image": image, "state": {"waiting": waiting}}] if image else []
+    pods = [
+        obj(f"packed-{at}", status={
+            "conditions": [{"type": "Ready", "status": str(is_ready)}],
+            "containerStatuses": statuses,
+        })
+        for at, is_ready in enumerate(ready)
+    ]  # fmt: skip
+    deployment = obj("packed") if has_deployment else None
+    facts = SecondaryFacts(deployment, pods, operator_lease(age))
+    conditions = [{"type": "Available", "status": "True"}, {"type": "Assigned", "status": "True"}]
+    scheduler = obj(
+        "packed",
+        spec={"namespace": "x", "replicas": 2, **spec},
+        status={"conditions": conditions, "readyReplicas": 2},
+    )
+    kind = SECONDARY_SCHEDULERS.kind
+    return {
+        "kinds": {kind: Observed({"packed": scheduler})},
+        "secondaries": {"packed": Observed(facts)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "part"),
+    [
+        (secondary_facts(), CheckState.OK, "all 1"),
+        (secondary_facts(has_deployment=False), CheckState.FAILED, "has no Deployment x/packed"),
+        (secondary_facts(()), CheckState.FAILED, "has no Pod in x"),
+        (secondary_facts((False, False)), CheckState.FAILED, "no Pod of SecondaryScheduler"),
+        (secondary_facts((True, False)), CheckState.WARNING, "1 of 2 Pods"),
+        (secondary_facts(age=60), CheckState.FAILED, "has not renewed it since"),
+        (secondary_facts((), replicas=0), CheckState.OK, "all 1"),
+    ],
+)
+def test_a_secondary_scheduler_is_what_runs_of_it(
+    facts: dict[str, Any], state: CheckState, part: str
+) -> None:
+    """Its status has Available=True in each of these cases."""
+    first = results("secondary-schedulers", **facts)[0]
+    assert (first.state, part in first.cause) == (state, True)
+
+
+@pytest.mark.parametrize(("age", "state"), [(1, CheckState.OK), (9, CheckState.FAILED)])
+def test_a_lease_that_was_just_released_is_not_a_problem(age: float, state: CheckState) -> None:
+    facts = secondary_facts()
+    renewed = (NOW - timedelta(seconds=age)).isoformat()
+    lease = {"metadata": {}, "spec": {"holderIdentity": "", "renewTime": renewed}}
+    pods = facts["secondaries"]["packed"].value.pods
+    facts["secondaries"] = {"packed": Observed(SecondaryFacts(obj("packed"), pods, lease))}
+    assert one("secondary-schedulers", **facts).state is state
+
+
+@pytest.mark.parametrize("where", ["operator_pods", "operand_pods", "secondaries"])
+def test_every_pod_that_waits_for_its_image_is_named(where: str) -> None:
+    waiting = secondary_facts((False,), image="registry.example/x:1")
+    (pod,) = waiting["secondaries"]["packed"].value.pods
+    facts: dict[str, Any] = {"operator_pods": [], "operand_pods": {}, "secondaries": {}}
+    facts[where] = {
+        "operator_pods": [pod],
+        "operand_pods": {"n": pod},
+        "secondaries": waiting["secondaries"],
+    }[where]
+    found = one("images", AFTER, **facts)
+    assert found.state is CheckState.FAILED
+    assert "x/packed-0" in found.cause
+    assert "registry.example/x:1" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("way", "service", "state", "part"),
+    [
+        (AssignmentWay.POLICY, None, CheckState.OK, "packed"),
+        (AssignmentWay.WEBHOOK, {}, CheckState.OK, "packed"),
+        (AssignmentWay.WEBHOOK, None, CheckState.FAILED, "has no Service"),
+        (AssignmentWay.NONE_POLICY, None, CheckState.FAILED, "with its binding"),
+        (AssignmentWay.NONE_WEBHOOK, {}, CheckState.FAILED, "MutatingWebhookConfiguration"),
+    ],
+)
+def test_what_applies_an_assignment_must_exist(
+    way: AssignmentWay, service: Any, state: CheckState, part: str
+) -> None:
+    facts = secondary_facts(assign={})
+    found = one("assignment", assignment_way=way, webhook_service=service, **facts)
+    assert (found.state, part in found.cause) == (state, True)
+
+
+def test_an_assignment_that_was_withdrawn_is_reported_with_its_reason() -> None:
+    facts = secondary_facts(assign={"podSelector": {}})
+    (scheduler,) = facts["kinds"][SECONDARY_SCHEDULERS.kind].value.values()
+    scheduler["status"]["conditions"][1] |= {"status": "False", "message": "it does not schedule"}
+    found = one("assignment", assignment_way=AssignmentWay.POLICY, **facts)
+    assert found.state is CheckState.WARNING
+    assert "it does not schedule" in found.cause
+    none = one("assignment", assignment_way=None, **secondary_facts())
+    assert none.state is CheckState.OK
+
+
+def test_an_account_that_may_do_everything_is_named_with_its_binding() -> None:
+    account = UnlimitedAccount("x/installer-sa", ["leftover"])
+    found = one("operator-rights", missing_account_rights=[], unlimited_accounts=[account])
+    assert found.state is CheckState.FAILED
+    assert "x/installer-sa" in found.cause
+    assert "delete clusterrolebinding leftover" in found.hint
+    fine = one("operator-rights", missing_account_rights=[], unlimited_accounts=[])
+    assert fine.state is CheckState.OK
+
+
+@pytest.mark.parametrize(("age", "state"), [(1, CheckState.OK), (60, CheckState.WARNING)])
+def test_a_report_of_a_stopped_operator_is_marked(age: float, state: CheckState) -> None:
+    good = {"conditions": [{"type": "StaticPodsAvailable", "status": "True"}]}
+    facts = {"operator_lease": operator_lease(age), **secondary_facts()}
+    overall = obj("kube-scheduler") | {"status": {"conditions": [{}]}}
+    kubescheduler = obj("cluster", status=good)
+    found = one("conditions", kubescheduler=kubescheduler, cluster_operator=overall, **facts)
+    assert found.state is state
+    others: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}
+    facts["kinds"] = {**others, **facts["kinds"]}
+    assert one("objects", **facts).state is state
+
+
+def test_a_status_of_an_earlier_generation_is_marked() -> None:
+    facts = secondary_facts()
+    others: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}
+    facts["kinds"] = {**others, **facts["kinds"]}
+    (scheduler,) = facts["kinds"][SECONDARY_SCHEDULERS.kind].value.values()
+    scheduler["metadata"]["generation"] = 3
+    scheduler["status"]["observedGeneration"] = 2
+    found = one("objects", **facts)
+    assert found.state is CheckState.WARNING
+    assert "generation 2" in found.cause

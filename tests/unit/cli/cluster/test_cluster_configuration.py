@@ -80,6 +80,14 @@ def test_a_flag_that_differs_is_named_with_what_applies_it(
     assert text in found(extra(*pairs), flags)
 
 
+def test_the_log_level_that_was_adopted_is_compared() -> None:
+    adopted_level = {"v": ["4"]}
+    assert found(extra(("v", "4")), adopted_level) == ""
+    assert found({"scheduler": {"extraArgs": {"v": "4"}}}, adopted_level) == ""
+    assert "does not set --v=4" in found({}, adopted_level)
+    assert "sets --v=2, and the operator uses --v=4" in found(extra(("v", "2")), adopted_level)
+
+
 def test_overrides_count_for_the_flags_in_use_and_need_not_be_in_extra_arguments() -> None:
     spec = {
         "observedConfig": {"arguments": {"feature-gates": ["A=true"]}},

@@ -95,7 +95,22 @@ def test_a_manifest_and_its_file_without_a_cluster(adopt: Adopt) -> None:
     rows = {line.split()[0]: line.split() for line in lines if line.startswith(("env", "config"))}
     assert rows["env.GOGC"] == ["env.GOGC", "50", "kept"]
     assert rows["config.parallelism"][-2:] == ["kept:", "spec.observedConfig.parallelism"]
-    assert lines[-1] == "All of it is adopted; no setting is lost."
+    assert lines[-1] == "All of it is adopted; no setting is lost, except that profiling is off."
+
+
+@pytest.mark.parametrize(
+    ("flags", "ends"),
+    [((), True), (("--profiling=false",), False), (("--profiling=true",), False)],
+    ids=["by default", "off", "on"],
+)
+def test_profiling_that_ends_is_named(adopt: Adopt, flags: tuple[str, ...], ends: bool) -> None:
+    pod = manifest()
+    container = pod["spec"]["containers"][0]
+    container["command"] = [*container["command"], *flags]
+    done = adopt({"a.yaml": pod}, "--dry-run", "-f", "a.yaml")
+    assert done.code == 0
+    assert ("/debug/pprof, which kube-scheduler serves by default, is off" in done.out) == ends
+    assert done.out.endswith("except that profiling is off.\n" if ends else "setting is lost.\n")
 
 
 def test_kubeadms_own_manifest_has_nothing_to_keep(adopt: Adopt) -> None:

@@ -99,7 +99,8 @@ def test_json_has_files_and_findings(run: Any) -> None:
     assert [(each["path"], list(each["content"])) for each in shown["files"]] == [
         ("eks-cluster-config.yaml", ["kubeSchedulerConfig"])
     ]
-    (finding,) = shown["findings"]
+    outvoted, finding = shown["findings"]
+    assert (outvoted["reason"], outvoted["severity"]) == ("OutvotedStrategy", "warning")
     assert list(finding) == ["severity", "reason", "path", "message", "fix"]
     assert (finding["severity"], finding["path"]) == ("error", "Scheduler/cluster spec.profile")
 
@@ -188,7 +189,9 @@ def test_what_the_operator_runs_in_the_cluster_is_named(run: Any) -> None:
     code, out, err = run(["--for", "aks"], SCHEDULER, *beside)
     assert code == 0
     assert "other" not in out
-    assert [line for line in err.splitlines() if line.startswith("warning")] == [
+    warnings = [line for line in err.splitlines() if line.startswith("warning")]
+    assert "[OutvotedStrategy]" in warnings.pop(0)
+    assert warnings == [
         f"warning: {name}: the operator runs it in the cluster; it is not part of the files "
         "for aks [RunsInTheCluster]"
         for name in ("SecondaryScheduler/mine", "LoadPolicy/default")

@@ -216,7 +216,10 @@ class World:
 
     async def read_log(self, request: web.Request) -> web.Response:
         assert request.query["sinceTime"] == "2026-01-01T00:00:00Z"
-        return web.Response(text=self.log)
+        metadata = self.ran[-1]["metadata"]
+        name = f"name: {metadata['name']}, namespace: {metadata['namespace']}"
+        line = f"\t{name}, uid: {metadata['uid']}, phase: Pending, nominated node: \n"
+        return web.Response(text=self.log.replace("\tname: web", f"{line}\tname: web", 1))
 
     def left(self) -> list[str]:
         return [name for _, name in self.cluster.api.objects[PODS] if "signal" in name]
@@ -249,6 +252,13 @@ async def test_as_a_user_types_it(world: World) -> None:
     assert "  - pod default/web: in the cache on a, but deleted or ended" in done.out.splitlines()
     assert world.ran[0]["spec"]["containers"][0]["image"] == "operator:1"
     assert world.left() == []
+
+
+async def test_its_own_pod_is_not_a_difference(world: World) -> None:
+    shown = json.loads((await world.cluster.run("dump-cache", "-o", "json")).out)
+    own = world.ran[0]["metadata"]["name"]
+    assert own not in json.dumps(shown)
+    assert [pod["name"] for pod in shown["nodes"][0]["pods"]] == ["web"]
 
 
 async def test_documents(world: World) -> None:

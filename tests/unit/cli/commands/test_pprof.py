@@ -140,6 +140,7 @@ async def world(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     made.port = runner.addresses[0][1]
     cluster.api.served |= set(KINDS)
     cluster.api.routes |= {PORTFORWARD: made.forward, "/token": made.token}
+    cluster.operator_runs()
     cluster.kubescheduler({"a": 1})
     cluster.revision(1, content())
     pod = scheduler_pod("a", 1)

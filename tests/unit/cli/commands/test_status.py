@@ -10,14 +10,13 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.checks.operation import INFORMATIONAL
 from kube_scheduler_operator.cli.commands import status
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
-    LEASES,
     LOAD_POLICIES,
     PODS,
     SCHEDULERS,
-    SECONDARY_SCHEDULERS,
 )
 
 from ..conftest import IMAGE, Cluster, content, scheduler_pod
@@ -34,8 +33,7 @@ def healthy(cluster: Cluster) -> None:
         CLUSTER_OPERATORS,
         {"metadata": {"name": names.CLUSTEROPERATOR}, "status": {"conditions": conditions}},
     )
-    lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
-    cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": "b_x"}})
+    cluster.operator_runs(leader="b")
     started = {"running": {"startedAt": "2026-01-02T00:00:00Z"}}
     container = {
         "name": names.OPERAND,
@@ -121,8 +119,7 @@ async def test_where_the_provider_runs_the_scheduler_its_name_and_ours_are_shown
     status = {"readyReplicas": 2, "image": IMAGE, "leaseHolder": "x-1"}
     status["conditions"] = [{"type": "Available", "status": "True"}]
     mine = {"metadata": {"name": "managed-scheduler"}, "spec": {"replicas": 2}, "status": status}
-    cluster.api.served |= {SECONDARY_SCHEDULERS}
-    cluster.put(SECONDARY_SCHEDULERS, mine)
+    cluster.secondary_runs(mine)
     done = await cluster.run("status", "--platform", "managed")
     assert (done.code, done.err) == (0, "")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
@@ -132,6 +129,7 @@ async def test_where_the_provider_runs_the_scheduler_its_name_and_ours_are_shown
 
 
 async def test_problems_come_first_and_next_steps_last(cluster: Cluster) -> None:
+    cluster.operator_runs()
     bad = {"type": names.PREFLIGHT_DEGRADED, "status": "True", "reason": "R", "message": "no\nyes"}
     cluster.kubescheduler({"a": 1}, status={"conditions": [bad]})
     done = await cluster.run("status")
@@ -163,6 +161,7 @@ async def test_next_steps_fit_the_problem(
         {"type": kind, "status": "True", "reason": reason, "message": "m"}
         for kind, reason in problems
     ]
+    cluster.operator_runs()
     cluster.kubescheduler({"a": 1}, status={"conditions": conditions})
     _, _, steps = (await cluster.run("status")).out.partition("Next: ")
     every = ("correct the field", "repair the node", "resolve the problem")
@@ -205,6 +204,45 @@ async def test_of_how_many_nodes_the_load_is_known(cluster: Cluster) -> None:
     }
 
 
+@pytest.mark.parametrize("type_", [*INFORMATIONAL, names.KUBEADM_UPGRADE])
+async def test_every_informational_condition_is_a_warning(cluster: Cluster, type_: str) -> None:
+    healthy(cluster)
+    condition = {"type": type_, "status": "True", "reason": "R", "message": "what is so"}
+    cluster.kubescheduler({"a": 2}, status={"conditions": [condition]})
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert {"object": "KubeScheduler", "message": "what is so"} in shown["warnings"]
+    assert shown["healthy"], "it is for information"
+
+
+async def test_an_operator_that_does_not_run_is_a_problem_whatever_the_conditions_say(
+    cluster: Cluster,
+) -> None:
+    healthy(cluster)
+    cluster.lease(KUBEADM.operator_namespace, KUBEADM.operator.lease, age=60)
+    done = await cluster.run("status")
+    assert done.code == 1
+    assert done.out.startswith("PROBLEM  operator (Observed)")
+    assert "(observed before the operator stopped)" in done.out
+    assert "kubectl -n kube-scheduler-operator logs" in done.out.partition("Next: ")[2]
+
+
+async def test_a_holder_that_does_not_renew_its_lease_does_not_lead(cluster: Cluster) -> None:
+    healthy(cluster)
+    lease = (KUBEADM.operand_lease_namespace, KUBEADM.operand_lease_name)
+    cluster.lease(*lease, holder="b_x", age=60)
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert shown["leaseHolder"] == ""
+    assert "has not renewed it since" in shown["leaseProblem"]
+    assert [node["leader"] for node in shown["nodes"]] == [False, False]
+
+
+async def test_what_may_not_be_read_is_not_known(cluster: Cluster) -> None:
+    healthy(cluster)
+    cluster.api.fail(403, path="/deployments", times=None, reason="Forbidden")
+    done = await cluster.run("status")
+    assert (done.code, "Not known  " in done.out) == (0, True)
+
+
 async def test_an_unknown_platform_is_wrong_usage(cluster: Cluster) -> None:
     done = await cluster.run("status", "--platform", "mars")
     assert done.code == 2
@@ -223,7 +261,6 @@ async def test_without_a_cluster_the_address_is_named(cluster: Cluster) -> None:
 
 async def test_assignments_are_shown_on_every_platform(cluster: Cluster) -> None:
     healthy(cluster)
-    cluster.api.served |= {SECONDARY_SCHEDULERS}
     for name, spec, state in (
         ("a", {"assign": {}}, ("True", "new Pods get it")),
         ("b", {"assign": {}}, ("False", "it is away")),
@@ -234,7 +271,7 @@ async def test_assignments_are_shown_on_every_platform(cluster: Cluster) -> None
         if state is not None:
             conditions = [{"type": "Assigned", "status": state[0], "message": state[1]}]
         obj = {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
-        cluster.put(SECONDARY_SCHEDULERS, obj)
+        cluster.secondary_runs(obj)
     done = await cluster.run("status")
     assert [line for line in done.out.splitlines() if line.startswith("Assigned")] == [
         "Assigned   a: new Pods get it",

@@ -13,7 +13,8 @@ import pytest
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.management import annotated_state
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.cli.commands import uninstall
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
@@ -26,12 +27,14 @@ from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
     LEASES,
     LOAD_POLICIES,
+    NETWORK_POLICIES,
     PODS,
     ROLE_BINDINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
+    SECRETS,
     SERVICE_ACCOUNTS,
     Resource,
 )
@@ -62,7 +65,7 @@ def installed(cluster: Cluster) -> Iterator[Cluster]:
     api.put(KUBE_SCHEDULERS, names.CLUSTER, spec={}, status={})
     api.put(SCHEDULERS, names.CLUSTER)
     api.put(CLUSTER_OPERATORS, names.CLUSTEROPERATOR)
-    api.put(DEPLOYMENTS, names.PROGRAM, NAMESPACE)
+    api.put(DEPLOYMENTS, names.PROGRAM, NAMESPACE, labels={names.PART_OF_LABEL: names.PROGRAM})
     api.put(LEASES, names.LEASE, NAMESPACE, spec={})
     api.put(CONFIG_MAPS, "revision-status-1", NAMESPACE, labels=MANAGED)
     api.put(CONFIG_MAPS, "kube-root-ca.crt", NAMESPACE)
@@ -232,6 +235,78 @@ async def test_without_a_kubescheduler_no_node_is_restored(
     assert (await run(installed)).code == 0, "and once more"
 
 
+async def test_an_operator_that_never_ran_is_removed_at_once(installed: Cluster) -> None:
+    """Its Pods are Pending: there is no Lease, no status and no object of its own."""
+    forget(installed)
+    installed.api.remove(LEASES, names.LEASE, NAMESPACE)
+    done = await run(installed, "--timeout", "2")
+    assert (done.code, done.err) == (0, "")
+    assert "no node has to be restored" in done.out
+    (patch,) = installed.api.requests("PATCH")
+    assert patch.body == {"spec": {"managementState": "Removed"}}, (
+        "one that starts now does nothing"
+    )
+    assert left(installed) == []
+
+
+@pytest.mark.parametrize("refused", [True, False], ids=["refused", "no operator runs"])
+async def test_nothing_is_deleted_before_the_nodes_are_restored(
+    installed: Cluster, refused: bool
+) -> None:
+    installed.api.put(LOAD_POLICIES, "default", spec={})
+    installed.api.put(SECONDARY_SCHEDULERS, "mine", spec={"namespace": NAMESPACE})
+    if refused:
+        installed.api.fail(422, method="PATCH", reason="Invalid", message="spec.managementState")
+    done = await run(installed, "--timeout", "2")
+    assert done.code == 1
+    assert ("spec.managementState" if refused else "no operator is running") in done.err
+    assert installed.api.requests("DELETE") == []
+
+
+async def test_the_deployment_of_another_operator_is_refused(installed: Cluster) -> None:
+    installed.api.put(DEPLOYMENTS, names.PROGRAM, NAMESPACE, labels={"app": "another"})
+    done = await run(installed)
+    assert done.code == 1
+    assert "belongs to another operator" in done.err
+    assert installed.api.requests("PATCH") == installed.api.requests("DELETE") == []
+
+
+async def test_on_openshift_an_annotation_requests_the_removal(installed: Cluster) -> None:
+    """OpenShift's definition of KubeScheduler refuses managementState Removed."""
+    api, platform = installed.api, OPENSHIFT
+    for kind in KINDS:
+        api.put(CUSTOM_RESOURCE_DEFINITIONS, kind.name, labels={})
+    spaces = (platform.operator_namespace, platform.target_namespace)
+    labels = {names.PART_OF_LABEL: names.PROGRAM}
+    api.served |= {NETWORK_POLICIES, SECRETS}
+    api.put(DEPLOYMENTS, platform.operator.deployment, spaces[0], labels=labels)
+    api.put(LEASES, platform.operator.lease, spaces[0], spec={})
+    api.put(CONFIG_MAPS, "revision-status-1", spaces[1], labels=MANAGED)
+    condition = {"type": names.NODE_INSTALLER_PROGRESSING, "reason": "Removed", "status": "False"}
+
+    async def operate() -> None:
+        while not (patches := api.requests("PATCH")):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert patches[0].body == {
+            "metadata": {"annotations": {names.MANAGEMENT_ANNOTATION: "Removed"}}
+        }
+        found = api.objects[KUBE_SCHEDULERS][None, names.CLUSTER]
+        metadata = {**found["metadata"], "generation": 1}
+        status = {"observedGeneration": 1, "conditions": [condition]}
+        api.put(KUBE_SCHEDULERS, names.CLUSTER, metadata=metadata, status=status)
+        api.remove(CONFIG_MAPS, "revision-status-1", spaces[1])
+
+    task = asyncio.create_task(operate())
+    done = await run(installed, "--platform", "openshift")
+    await task
+    assert (done.code, done.err) == (0, "")
+    assert f"[{names.MANAGEMENT_ANNOTATION}] of KubeScheduler cluster is Removed" in done.out
+    assert "kept KubeScheduler cluster" in done.out
+    kept = api.objects[KUBE_SCHEDULERS][None, names.CLUSTER]
+    assert annotated_state(kept) == "", "an operator that is installed again is Managed"
+    assert (spaces[0], platform.operator.deployment) not in api.objects[DEPLOYMENTS]
+
+
 async def test_a_cluster_that_never_had_the_operator(cluster: Cluster) -> None:
     cluster.api.served |= {
         CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, SERVICE_ACCOUNTS,
@@ -248,7 +323,7 @@ async def test_deleted_kubescheduler_is_created_again(installed: Cluster) -> Non
     async with operator(installed, *steps):
         done = await run(installed)
     assert done.code == 0
-    assert "with managementState Removed" in done.out
+    assert "with the management state Removed" in done.out
     assert left(installed) == []
 
 

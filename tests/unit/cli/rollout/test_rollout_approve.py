@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, SCHEDULERS
-from kube_scheduler_operator.operator.controlplane.placement_rules import rules_hash, rules_of
+from kube_scheduler_operator.kube.resource import (
+    LOAD_POLICIES,
+    OPERATOR_SETTINGS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULERS,
+)
+from kube_scheduler_operator.operator.controlplane.placement_rules import (
+    AgentSpecs,
+    rules_hash,
+    rules_of,
+)
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 
 from ..conftest import Cluster, content
@@ -18,8 +27,8 @@ LOST = "12 running pods could no longer be placed: node(s) had untolerated taint
 EDITED = "HighNodeUtilization"
 
 
-def hash_of(made: RevisionContent) -> str:
-    rules = rules_of(made)
+def hash_of(made: RevisionContent, specs: AgentSpecs | None = None) -> str:
+    rules = rules_of(made, specs or AgentSpecs())
     assert rules is not None
     return rules_hash(rules)
 
@@ -35,9 +44,16 @@ def held(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def record(cluster: Cluster, state: str, result: str, effect: str, message: str = "") -> None:
+def record(
+    cluster: Cluster,
+    state: str,
+    result: str,
+    effect: str,
+    message: str = "",
+    configuration: str = "",
+) -> None:
     check = {
-        "configuration": hash_of(content(EDITED)),
+        "configuration": configuration or hash_of(content(EDITED)),
         "result": result,
         "state": state,
         "effect": effect,
@@ -67,6 +83,47 @@ async def test_it_shows_the_edit_and_its_effect_and_writes_its_hash(held: Cluste
     (patch,) = held.api.requests("PATCH")
     assert patch.body["metadata"]["resourceVersion"]
     assert patch.body["spec"] == {"placementCheck": {"approved": approved(held)}}
+
+
+async def test_an_edit_of_an_agent_is_shown_and_approved(held: Cluster) -> None:
+    """No revision contains it: it is read in the objects, beside the version in use."""
+    entry = {"urlPrefix": "http://127.0.0.1:5401/safe", "filterVerb": "filter"}
+    overrides: dict[str, Any] = {"unsupportedConfigOverrides": {"extenders": [entry]}}
+    calling = content(**overrides)
+    held.api.served |= {SCHEDULER_EXTENDERS, LOAD_POLICIES}
+    held.revision(1, calling)
+    held.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {}})
+    held.kubescheduler({"cp": 1}, **overrides)
+    policies, edited = ([{"name": "safe-overload", "weight": weight}] for weight in (1, 2))
+    held.put(
+        SCHEDULER_EXTENDERS,
+        {
+            "metadata": {"name": "safe"},
+            "spec": {"agent": {"policies": edited}},
+            "status": {"accepted": {"agent": {"policies": policies}}},
+        },
+    )
+    specs = AgentSpecs({"safe": {"agent": {"policies": edited}}})
+    effect = "no simulation tries edits of agents and LoadPolicies: SchedulerExtender safe"
+    record(held, "Held", "NotKnown", effect, configuration=hash_of(calling, specs))
+    done = await held.run(*APPROVE, "--yes")
+    assert done.code == 0, done.err
+    assert "weight: 1 → 2" in done.out
+    assert f"what it changes for Pods is not known:\n  - {effect}" in done.out
+    assert approved(held) == hash_of(calling, specs)
+
+
+async def test_coming_back_after_a_removal_is_approved_without_a_revision(
+    cluster: Cluster,
+) -> None:
+    cluster.api.served |= {OPERATOR_SETTINGS}
+    cluster.kubescheduler({})
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": EDITED}})
+    record(cluster, "Held", "NotKnown", "no revision is in use")
+    done = await cluster.run(*APPROVE, "--yes")
+    assert done.code == 0, done.err
+    assert "all of the configuration is new" in done.out
+    assert approved(cluster) == hash_of(content(EDITED))
 
 
 async def test_nothing_is_written_in_a_dry_run_or_without_a_confirmation(held: Cluster) -> None:

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.rollout import follow_rollout
 from kube_scheduler_operator.cli.rollout.follow_rollout import (
     End,
     RolloutState,
+    awaited,
     read_state,
     report_changes,
 )
 from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
-from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULER_EXTENDERS
 from kube_scheduler_operator.operator.controlplane.status import merge_generations
 
 from ..conftest import Cluster
@@ -99,7 +101,7 @@ MISTAKE_TOO = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "
         (
             state(calm(), management="Unmanaged"),
             End.FAILED,
-            "managementState of the KubeScheduler is Unmanaged: no revision is rolled out",
+            "spec.managementState of KubeScheduler cluster is Unmanaged: no revision is rolled out",
         ),
         (read_state({"metadata": {"name": "cluster"}, "spec": {}}), None, ""),
     ],
@@ -212,6 +214,7 @@ def test_an_api_server_that_is_away_is_waited_for(virtual_time: asyncio.Runner) 
 
 async def test_as_a_user_types_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
+    cluster.operator_runs()
     cluster.put(KUBE_SCHEDULERS, kubescheduler(calm(), nodes={"a": {"currentRevision": 2}}))
     done = await cluster.run("rollout", "watch", "--timeout", "10")
     assert (done.code, done.err) == (0, "")
@@ -220,3 +223,89 @@ async def test_as_a_user_types_it(cluster: Cluster, monkeypatch: pytest.MonkeyPa
         "a: runs 2",
         "done: 1 node is at revision 2",
     ]
+
+
+# --- objects that cause another revision -----------------------------------------------------
+
+
+def extender(available: dict[str, str], *, endpoint: str = "", **status: Any) -> dict[str, Any]:
+    reported = {"observedGeneration": 2, "conditions": [available], **status}
+    if endpoint:
+        reported["endpoint"] = endpoint
+    return {"metadata": {"name": "safe", "generation": 2}, "spec": {}, "status": reported}
+
+
+UNOBSERVED = "the operator has not observed its last edit"
+STARTING = condition(names.AVAILABLE, "False", "AgentsNotReady", "1 of 3 agents are Ready")
+NOT_CALLED = condition(names.AVAILABLE, "False", "NotCalledYet", "the scheduler calls it later")
+RUNS = condition(names.AVAILABLE, "True", "AsExpected")
+FOREIGN = condition(names.AVAILABLE, "Unknown", "NotManaged", "it is not the operator's")
+
+
+@pytest.mark.parametrize(
+    ("obj", "wait"),
+    [
+        (extender(STARTING), "1 of 3 agents are Ready"),
+        (extender(NOT_CALLED), "the scheduler calls it later"),
+        (extender(STARTING, endpoint="http://127.0.0.1:5401/safe"), ""),
+        (extender(RUNS, endpoint="http://127.0.0.1:5401/safe"), ""),
+        (extender(FOREIGN, endpoint="http://x"), ""),
+        (extender(RUNS, observedGeneration=1), UNOBSERVED),
+        (
+            {"metadata": {"generation": 1}, "spec": {}},
+            UNOBSERVED,
+        ),
+    ],
+)
+def test_what_an_object_waits_for_before_it_is_in_a_revision(
+    obj: dict[str, Any], wait: str
+) -> None:
+    assert awaited(obj) == wait
+
+
+def test_agents_that_fail_are_not_waited_for() -> None:
+    obj = extender(STARTING)
+    obj["status"]["conditions"].append(condition(names.DEGRADED, "True", "AgentsFailing", "crash"))
+    assert awaited(obj) == ""
+
+
+def test_a_rollout_does_not_end_before_the_revision_of_an_extender() -> None:
+    pending = {"SchedulerExtender safe": "1 of 3 agents are Ready"}
+    found = read_state(kubescheduler(calm()), None, pending)
+    assert found.end is None
+    assert "SchedulerExtender safe: 1 of 3 agents are Ready" in report_changes(None, found)
+    assert report_changes(found, found) == []
+    refused = read_state(kubescheduler(calm(), REFUSED), None, pending)
+    assert refused.end is End.FAILED, "an error is not waited for"
+
+
+async def test_watch_waits_for_the_agents_of_the_control_plane_only(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
+    cluster.operator_runs()
+    cluster.put(KUBE_SCHEDULERS, kubescheduler(calm()))
+    cluster.api.served.add(SCHEDULER_EXTENDERS)
+    other = extender(STARTING)
+    other["metadata"]["name"] = "other"
+    other["spec"]["scheduler"] = "packed"
+    cluster.put(SCHEDULER_EXTENDERS, other)
+    done = await cluster.run("rollout", "watch", "--timeout", "60", "--platform", "kubeadm")
+    assert done.code == 0
+    cluster.put(SCHEDULER_EXTENDERS, extender(STARTING))
+    waits = await cluster.run("rollout", "watch", "--timeout", "2", "--platform", "kubeadm")
+    assert waits.code == 1
+    assert "not finished" in waits.out
+    assert "SchedulerExtender safe: 1 of 3 agents are Ready" in waits.out
+
+
+async def test_nothing_is_rolled_out_without_an_operator(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
+    cluster.operator_runs()
+    cluster.lease(KUBEADM.operator_namespace, KUBEADM.operator.lease, age=60)
+    cluster.put(KUBE_SCHEDULERS, kubescheduler(calm()))
+    done = await cluster.run("rollout", "watch", "--timeout", "2", "--platform", "kubeadm")
+    assert done.code == 1
+    assert "has not renewed it since" in done.out

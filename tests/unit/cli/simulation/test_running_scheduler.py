@@ -17,69 +17,24 @@ from kube_scheduler_operator.cli.cluster.scheduler_contents import read_contents
 from kube_scheduler_operator.cli.simulation.running_scheduler import (
     Operand,
     RunningConfiguration,
-    running_scheduler,
+    RunningSchedulers,
+    running_schedulers,
 )
-from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS
 from kube_scheduler_operator.operator.secondary.content import (
     SecondaryContent,
     config_map,
     content_of,
 )
-from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 
-from ....builders import secondary
-from ....desired import desired_secondary
-from ..conftest import IMAGE, Cluster, content
+from ..conftest import IMAGE, Cluster
+from .secondary_scheduler import FORGED, REAL, SPACE, Schedulers
 
-SPACE = "schedulers"
-REAL = "registry.invalid/real:v1.35.4"
-FORGED = "registry.invalid/forged:v1"
 OWN = Operand(IMAGE, ("kube-scheduler",))
 
 Asked = Callable[[str | None], Awaitable[RunningConfiguration]]
-
-
-class Schedulers:
-    """The SecondaryScheduler `mine`, and what tenants add."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        cluster.api.served |= {SECONDARY_SCHEDULERS, CONFIG_MAPS}
-        cluster.kubescheduler({"a": 1})
-        cluster.revision(1, content())
-        self.obj: dict[str, Any] = {**secondary(namespace=SPACE, image=REAL)}
-        version = Version.parse("v1.35.4")
-        wanted = desired_secondary(self.obj, KUBEADM, OperandDefaults(IMAGE), version)
-        assert wanted.content is not None
-        self.request, self.content = wanted.request, wanted.content
-        self.config_map = config_map(wanted.request, wanted.content)
-        self.status = {
-            "configHash": wanted.content.hash,
-            "image": REAL,
-            "profiles": [{"schedulerName": "mine"}],
-            "history": [{"hash": wanted.content.hash, "outcome": names.OUTCOME_INSTALLED}],
-        }
-        cluster.put(CONFIG_MAPS, self.config_map)
-        self.put()
-
-    def put(self, **status: Any) -> None:
-        self.cluster.put(SECONDARY_SCHEDULERS, {**self.obj, "status": {**self.status, **status}})
-
-    def forged(self, namespace: str, **metadata: Any) -> dict[str, Any]:
-        """A ConfigMap of a tenant: the tenant's image and command, the right labels and owner."""
-        spec = json.loads(self.content.data[names.POD_KEY])
-        spec["containers"][0] |= {"image": FORGED, "command": ["sh", "-c", "forge"]}
-        data = {**self.content.data, names.POD_KEY: json.dumps(spec), "image": FORGED}
-        made = config_map(self.request, SecondaryContent(data))
-        made["metadata"] |= {
-            "namespace": namespace,
-            "creationTimestamp": "2030-01-01T00:00:00Z",
-            **metadata,
-        }
-        return made
 
 
 @pytest.fixture
@@ -95,8 +50,16 @@ async def client(schedulers: Schedulers) -> Any:
 
 
 @pytest.fixture
+def read(client: ApiClient) -> Callable[[], Awaitable[RunningSchedulers]]:
+    return lambda: running_schedulers(client, KUBEADM)
+
+
+@pytest.fixture
 def asked(client: ApiClient) -> Asked:
-    return lambda name: running_scheduler(client, KUBEADM, name)
+    async def ask(name: str | None) -> RunningConfiguration:
+        return (await running_schedulers(client, KUBEADM)).of(name)
+
+    return ask
 
 
 async def test_what_runs_is_what_its_status_names(schedulers: Schedulers, asked: Asked) -> None:
@@ -148,10 +111,10 @@ async def test_a_replaced_config_map_is_a_note_and_its_image_is_not_started(
         metadata = {**real["metadata"], "ownerReferences": owners}
         schedulers.cluster.put(CONFIG_MAPS, {**real, "metadata": metadata})
     found = await asked("mine")
-    assert found.operand == OWN
-    assert found.doubts == (
+    assert (found.operand, found.config) == (OWN, None)
+    assert found.unknown == (
         f"the configuration of SecondaryScheduler mine is not known: there is no ConfigMap "
-        f"{SPACE}/{name} with the owner and the content that its status names",
+        f"{SPACE}/{name} with the owner and the content that its status names"
     )
 
 
@@ -197,13 +160,35 @@ async def test_without_a_scheduler_that_can_be_verified_the_operators_version_is
 
 
 async def test_schedulers_that_cannot_be_read_are_a_note(
-    schedulers: Schedulers, asked: Asked
+    schedulers: Schedulers, read: Callable[[], Awaitable[RunningSchedulers]]
 ) -> None:
     schedulers.cluster.api.fail(403, path="/secondaryschedulers", reason="Forbidden")
-    found = await asked("mine")
-    assert found.operand == OWN
-    (doubt,) = found.doubts
-    assert doubt.startswith("SecondarySchedulers are left out: ")
+    found = await read()
+    assert found.of("mine").operand == OWN
+    assert found.unread.startswith("SecondarySchedulers are left out: ")
+
+
+async def test_a_scheduler_name_that_two_claim_is_that_of_the_first(
+    schedulers: Schedulers, read: Callable[[], Awaitable[RunningSchedulers]]
+) -> None:
+    schedulers.put(profiles=[{"schedulerName": "default-scheduler"}, {"schedulerName": "mine"}])
+    found = await read()
+    assert found.of("default-scheduler") == found.control_plane
+    assert [running.names for running in found.all] == [("default-scheduler",), ("mine",)]
+
+
+async def test_a_scheduler_without_a_leader_schedules_nothing(
+    schedulers: Schedulers, read: Callable[[], Awaitable[RunningSchedulers]]
+) -> None:
+    schedulers.cluster.lease(SPACE, "mine", age=0)
+    schedulers.cluster.lease(KUBEADM.operand_lease_namespace, KUBEADM.operand_lease_name, age=600)
+    idle = (await read()).idle
+    assert list(idle) == ["default-scheduler"]
+    assert "has not renewed it since" in idle["default-scheduler"]
+    schedulers.cluster.api.fail(403, path="/leases", times=None, reason="Forbidden")
+    unknown = (await read()).idle
+    assert set(unknown) == {"default-scheduler", "mine"}
+    assert all("is not known" in why for why in unknown.values())
 
 
 async def test_contents_are_found_although_a_tenant_shadows_them(

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.node.config_reader.program import credentials, report
+from kube_scheduler_operator.config.migrate.convert import foreign_content
+from kube_scheduler_operator.node.config_reader.program import credentials
+from kube_scheduler_operator.node.config_reader.program import report as report_file
 from kube_scheduler_operator.node.config_reader.report import ConfigReport
 from kube_scheduler_operator.node.protocol.message import LIMIT
 
@@ -23,6 +25,13 @@ extenders:
 - urlPrefix: https://extender.example
   tlsConfig: {certFile: /etc/x.crt, keyFile: /etc/x.key}
 """
+
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def report(file: Path) -> ConfigReport:
+    return report_file(file, foreign_content)
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:
@@ -55,9 +64,13 @@ def test_the_command_writes_the_termination_message(tmp_path: Path) -> None:
         ("- hunter2", "does not have one object"),
         ("", "does not have one object"),
         ("a: 1\n---\nb: hunter2\n", "does not have one object"),
-        ("extenders: [{tlsConfig: {keyData: hunter2}}]", "in extenders[0].tlsConfig.keyData"),
-        ("extenders: [{urlPrefix: 'https://me:hunter2@host'}]", "in extenders[0].urlPrefix"),
-        ("profiles: [{pluginConfig: [{args: {apiToken: hunter2}}]}]", "args.apiToken"),
+        (f"{HEAD}extenders: [{{tlsConfig: {{keyData: aHVudGVyMg==}}}}]",
+         "in extenders[0].tlsConfig.keyData"),
+        (f"{HEAD}extenders: [{{tlsConfig: {{keyData: [104, 117]}}}}]", "tlsConfig.keyData[0]"),
+        (f"{HEAD}extenders: [{{urlPrefix: 'https://me:hunter2@host'}}]",
+         "in extenders[0].urlPrefix"),
+        (f"{HEAD}profiles: [{{pluginConfig: [{{args: {{apiToken: hunter2}}}}]}}]",
+         "args.apiToken"),
         ("a: 1\na: hunter2\n", "syntax error at line 2"),
         ("#" * (2**20 + 1), "larger than"),
         (b"\xff\xfe\x00hunter2", "the file"),
@@ -72,6 +85,59 @@ def test_an_error_names_the_place_and_quotes_nothing(
     assert error in found.error
     assert "hunter2" not in found.serialise()
     assert ConfigReport.parse(found.serialise()) == found
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+users: [{name: kubernetes-admin, user: {client-key-data: aHVudGVyMg==}}]
+"""
+ENCRYPTION = """
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources: [{providers: [{aescbc: {keys: [{name: a, secret: aHVudGVyMg==}]}}]}]
+"""
+ARGS = "profiles: [{pluginConfig: [{name: %s, args: {%s}}]}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (KUBECONFIG, "not a KubeSchedulerConfiguration"),
+        (ENCRYPTION, "not a KubeSchedulerConfiguration"),
+        ("a: aHVudGVyMg==", "not a KubeSchedulerConfiguration"),
+        (HEAD.replace("/v1", "/v7") + "parallelism: 8", "in a known version"),
+        (f"{HEAD}users: aHVudGVyMg==", "does not have users,"),
+        (f"{HEAD}clientConnection: {{client-key-data: aHVudGVyMg==}}", "clientConnection.client"),
+        (f"{HEAD}parallelism: aHVudGVyMg==", "does not have parallelism,"),
+        (HEAD + ARGS % ("NodeAffinity", "note: aHVudGVyMg=="), "pluginConfig[0].args.note"),
+        (HEAD + ARGS % ("Own", "client-key-data: aHVudGVyMg=="), "args.client-key-data"),
+        (HEAD + ARGS % ("Own", "passwords: {a: aHVudGVyMg==}"), "args.passwords.a"),
+        (HEAD + ARGS % ("Own", "a: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t"), "args.a"),
+        (HEAD + "".join(f"x{n}: aHVudGVyMg==\n" for n in range(999)), "and 994 others"),
+    ],
+)  # fmt: skip
+def test_only_fields_of_a_schedulers_configuration_are_reported(
+    tmp_path: Path, text: str, error: str
+) -> None:
+    """The path in --config of a Pod may name any file of a node, and those have its keys."""
+    reported = report(written(tmp_path, text))
+    assert reported.config is None
+    assert error in reported.error
+    assert "aHVudGVyMg" not in reported.serialise()
+    assert ConfigReport.parse(reported.serialise()) == reported
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta3", "v1beta2", "v1beta1", "v1alpha2"])
+def test_every_version_is_reported(tmp_path: Path, version: str) -> None:
+    text = HEAD.replace("/v1", f"/{version}") + "profiles: [{schedulerName: a}]\n"
+    assert report(written(tmp_path, text)).config is not None
+
+
+def test_arguments_of_other_plugins_are_reported(tmp_path: Path) -> None:
+    reported = report(written(tmp_path, HEAD + ARGS % ("Own", "levels: [1, 2], note: x")))
+    assert reported.config is not None
+    assert reported.config["profiles"][0]["pluginConfig"][0]["args"]["levels"] == [1, 2]
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def report_6(text: str) -> dict[str, Any]:
 OUTCOMES: dict[int, tuple[str, ...]] = {
     1: _OUTCOMES_1,
     **dict.fromkeys((2, 3, 4, 5), _OUTCOMES_2),
-    6: _OUTCOMES_6,
+    **dict.fromkeys((6, 7), _OUTCOMES_6),
 }
 RESULTS: dict[int, Reader] = {
     1: result_1,
@@ -112,5 +112,6 @@ RESULTS: dict[int, Reader] = {
     4: result_4,
     5: result_5,
     6: result_6,
+    7: result_6,
 }
-REPORTS: dict[int, Reader] = {4: report_4, 5: report_5, 6: report_6}
+REPORTS: dict[int, Reader] = {4: report_4, 5: report_5, 6: report_6, 7: report_6}

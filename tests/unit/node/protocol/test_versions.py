@@ -71,6 +71,7 @@ RESULTS_NOW = (
     Result(InstallerOutcome.KEPT, 0, "node-1", 7, reason="the node has no manifest"),
     UPGRADE,
 )
+MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 REPORT = DiskReport(
     revision=7,
     content="9f86d081884c7d65",
@@ -82,7 +83,8 @@ REPORT = DiskReport(
 )
 REPORTS_NOW = (
     REPORT,
-    replace(REPORT, edits=("/etc/kubernetes/manifests/kube-scheduler.yaml",), edit="0123456789ab"),
+    replace(REPORT, edits=(MANIFEST,), edit="0123456789ab"),
+    replace(REPORT, edits=(MANIFEST,), missing=(MANIFEST,), edit="76543210fedc", labelled=0),
     replace(REPORT, labelled=0, image=NEW_IMAGE, work=WORK, edit="fedcba987654"),
 )
 
@@ -111,6 +113,7 @@ def is_message(text: str) -> bool:
 def attributes_of(message: str, program: str) -> dict[str, Any]:
     """The attributes that a message has, under their names, as its text has them."""
     document = json.loads(message)
+    document.pop("protocol", None)  # for people who read it
     keys = {**KEYS, **({"api_server": "apiServer"} if program == "installer" else {})}
     names = {key: name for name, key in keys.items()}
     return {names.get(key, key): value for key, value in document.items()}

@@ -11,6 +11,8 @@ import pytest
 from kube_scheduler_operator.base.files import Disk, UnsafeNameError, mounted
 from kube_scheduler_operator.node.static_pod.certificates import Certificates, PairError
 
+from .test_layout import SyncRecorder
+
 
 @pytest.fixture
 def first(first_certificate: Any) -> Any:
@@ -52,6 +54,20 @@ def test_same_pair_changes_nothing(certificates: Certificates, tmp_path: Path, f
     inode = (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino
     assert not certificates.put("client", dict(first))
     assert (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino == inode
+
+
+def test_a_new_process_syncs_the_pair_of_an_earlier_one_once(
+    certificates: Certificates, tmp_path: Path, first: Any
+) -> None:
+    certificates.put("client", first)
+    disk = SyncRecorder()
+    again = Certificates(tmp_path / "kube-scheduler-certs", disk)
+    assert not again.put("client", first)
+    directory = tmp_path / "kube-scheduler-certs/secrets/client"
+    assert {directory / "tls.crt", directory / "tls.key", directory} <= disk.synced
+    disk.synced = set()
+    again.put("client", first)
+    assert disk.synced == set()
 
 
 def test_renewed_pair_replaces_all_files(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from kube_scheduler_operator.node.protocol.disk_report import DiskReport
 from kube_scheduler_operator.node.protocol.message import (
     EXIT_CHANGED,
     EXIT_DEFINITIVE,
+    EXIT_RETRY,
     UNKNOWN,
     BootTime,
 )
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome
-from kube_scheduler_operator.node.static_pod import guard, host, manifest
+from kube_scheduler_operator.node.static_pod import guard, host, manifest, mounts
 from kube_scheduler_operator.node.static_pod.disk_state import look
 from kube_scheduler_operator.node.static_pod.guard import GuardOptions
 from kube_scheduler_operator.node.static_pod.kubeconfig import fingerprint
@@ -107,6 +109,49 @@ def test_replaced_file_is_reported(monkeypatch: pytest.MonkeyPatch, conf: Path) 
 
     play(monkeypatch, [replace, nothing])
     assert wait(conf, known).kubeconfig == fingerprint(conf)
+
+
+MOUNTED = "36 35 8:1 {source} {point} ro,relatime - ext4 /dev/sda1 rw\n"
+
+
+def mount(monkeypatch: pytest.MonkeyPatch, table: Path, point: Path) -> Any:
+    """Return a function that states what is mounted at a path."""
+    other = MOUNTED.format(source="/", point="/")
+
+    def state(source: str) -> None:
+        table.write_text(other + MOUNTED.format(source=source, point=point))
+
+    monkeypatch.setattr(mounts.sources, "__defaults__", (table,))
+    state("/etc/kubernetes/scheduler.conf")
+    return state
+
+
+@pytest.mark.parametrize(
+    "source", ["/etc/kubernetes/scheduler.conf//deleted", "/etc/kubernetes/scheduler.conf.old"]
+)
+def test_a_file_that_was_replaced_under_its_mount_ends_the_guard_for_a_new_mount(
+    monkeypatch: pytest.MonkeyPatch, conf: Path, tmp_path: Path, source: str
+) -> None:
+    state = mount(monkeypatch, tmp_path / "mountinfo", conf)
+    reads = int(guard.REPLACED_SECONDS / guard.INTERVAL)
+    play(monkeypatch, [nothing, lambda: state(source), *[nothing] * reads])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    log = tmp_path / "log"
+    options = GuardOptions(conf, known=fingerprint(conf), termination_log=log)
+    assert guard.main(options) == EXIT_RETRY
+    assert not log.exists(), "it has nothing to report yet"
+
+
+def test_a_file_that_is_back_at_once_does_not_end_the_guard(
+    monkeypatch: pytest.MonkeyPatch, conf: Path, tmp_path: Path
+) -> None:
+    state = mount(monkeypatch, tmp_path / "mountinfo", conf)
+    reads = int(guard.REPLACED_SECONDS / guard.INTERVAL) - 2
+    back = partial(state, "/etc/kubernetes/scheduler.conf")
+    away = partial(state, "/etc/kubernetes/scheduler.conf.old")
+    play(monkeypatch, [away, *[nothing] * reads, back, nothing, away, *[nothing] * reads])
+    with pytest.raises(StoppedError):
+        wait(conf, fingerprint(conf))
 
 
 def test_temporarily_missing_file_is_not_reported(
@@ -226,6 +271,14 @@ def test_every_hand_edit_is_found(world: World, edit: Any, name: Any, label: Any
     assert (found.revision, found.labelled) == (2, label)
 
 
+@pytest.mark.parametrize("what", EDITS)
+def test_only_a_removed_file_is_missing(world: World, what: str) -> None:
+    EDITS[what][0](world)
+    found = look(watched(world))
+    assert found.missing == (found.edits if "removed" in what else ())
+    assert reported(found.serialise()).missing == found.missing
+
+
 @pytest.mark.parametrize(("edit", "name", "label"), EDITS.values(), ids=EDITS)
 def test_every_hand_edit_is_put_back_by_an_installer(
     world: World, edit: Any, name: Any, label: Any
@@ -268,6 +321,39 @@ def test_a_hand_edit_that_is_known_to_stay_is_not_reported_again(
     play(monkeypatch, [nothing, lambda: file_of(world).unlink(), nothing])
     assert guard.main(options) == EXIT_CHANGED
     assert len(reported(log.read_text()).edits) == 2
+
+
+def test_a_guard_that_ends_logs_what_it_found(
+    monkeypatch: pytest.MonkeyPatch,
+    world: World,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    edit_manifest(world)
+    play(monkeypatch, [nothing] * (guard.KNOWN_SOON + 3))
+    with caplog.at_level("INFO"):
+        guard.main(watched(world, termination_log=tmp_path / "log"))
+    assert f"{world.path} changed since revision 2 was installed" in caplog.text
+    report = DiskReport(revision=2, kubeconfig="new", work="directory", image="image")
+    options = GuardOptions(kubeconfig=Path("/conf"), known="old")
+    assert guard.describe(report, options).split("; ") == [
+        "/conf changed since the scheduler started",
+        "`kubeadm upgrade` uses directory or has left it",
+        "kubeadm wrote a manifest with image",
+    ]
+    assert guard.describe(DiskReport(revision=2), options).startswith("nothing is changed")
+
+
+@pytest.mark.parametrize(("work", "image"), [("directory", ""), ("", "image")])
+def test_a_kubeconfig_that_kubeadm_renews_with_the_manifest_is_not_reported_by_itself(
+    monkeypatch: pytest.MonkeyPatch, work: str, image: str
+) -> None:
+    report = DiskReport(kubeconfig="new", work=work, image=image)
+    monkeypatch.setattr(guard, "_look", lambda _: report)
+    play(monkeypatch, [nothing] * 5)
+    with pytest.raises(StoppedError):
+        guard.wait_for_change(GuardOptions(known="old"))
 
 
 def test_an_edit_is_not_reported_while_no_api_server_answers(
@@ -359,7 +445,8 @@ def test_a_number_counts_only_with_the_hashes_of_its_files(world: World, make: A
 
 
 def test_the_report_fits_into_a_termination_message() -> None:
-    report = DiskReport(edits=tuple(f"/{'é' * 300}/{n}" for n in range(1000)), edit="e")
+    paths = tuple(f"/{'é' * 300}/{n}" for n in range(1000))
+    report = DiskReport(edits=paths, missing=paths, edit="e")
     assert len(report.serialise().encode()) <= 4096
     assert reported(report.serialise()).edit == "e"
 

@@ -15,21 +15,10 @@ from kube_scheduler_operator.node.static_pod.activate import ManifestAppearedErr
 from kube_scheduler_operator.node.static_pod.disk_state import WatchedFiles, look
 
 from .fake_node import NEVER_READY, revision_manifest
+from .kubeadm_files import NEW, SERVER, server, stock
 from .world import World
 
-TEMPLATES = Path(__file__).parents[4] / "hack/cluster/templates"
-MANIFEST = (TEMPLATES / "kube-scheduler.yaml").read_text()
-OLD, NEW = (f"registry.k8s.io/kube-scheduler:v1.{minor}" for minor in ("35.4", "36.3"))
-SERVER = "registry.k8s.io/kube-apiserver:v1.36.3"
-
-
-def stock(image: str = NEW) -> bytes:
-    return MANIFEST.replace("${image}", image).encode()
-
-
-def server(image: str = SERVER) -> bytes:
-    text = MANIFEST.replace("${image}", image)
-    return text.replace("name: kube-scheduler", "name: kube-apiserver").encode()
+OLD = "registry.k8s.io/kube-scheduler:v1.35.4"
 
 
 def working(folder: Path, age: float = 0.0) -> Path:
@@ -83,12 +72,12 @@ def test_an_upgrade_runs_until_it_has_moved_nothing_for_long(
     tmp_path: Path, age: float, runs: bool
 ) -> None:
     name = working(tmp_path, age).name
-    assert kubeadm.running_upgrade(tmp_path, time.time()) == (name if runs else "")
+    assert kubeadm.running_upgrade(tmp_path / "tmp", time.time()) == (name if runs else "")
 
 
 def test_other_directories_of_kubeadm_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "tmp/kubeadm-backup-manifests-2026-01-01").mkdir(parents=True)
-    assert kubeadm.running_upgrade(tmp_path, time.time()) == ""
+    assert kubeadm.running_upgrade(tmp_path / "tmp", time.time()) == ""
     assert kubeadm.running_upgrade(tmp_path / "absent", time.time()) == ""
 
 
@@ -111,8 +100,24 @@ def test_a_guard_reports_an_upgrade_and_what_it_wrote(tmp_path: Path) -> None:
     (tmp_path / "tmp" / name).rmdir()
     ended = look(watched, time.time())
     assert (ended.work, ended.image) == ("", NEW)
-    assert len({begun.edit, moved.edit, ended.edit}) == 3, "each is reported"
+    assert begun.edit == moved.edit, "another report would delay the next one"
+    assert len({begun.edit, ended.edit}) == 2, "both are reported"
     assert DiskReport.parse(ended.serialise()) == ended
+
+
+def test_a_guard_reports_a_manifest_that_is_missing_while_kubeadm_works(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.install(1)
+    watched = WatchedFiles(None, world.resources, world.path)
+    working(tmp_path)
+    begun = look(watched, time.time())
+    data = world.path.read_bytes()
+    world.path.unlink()
+    missing = look(watched, time.time())
+    assert missing.edit != begun.edit
+    assert (missing.edits, missing.image, missing.labelled) == ((str(world.path),), "", 0)
+    world.path.write_bytes(data)
+    assert look(watched, time.time()).edit == begun.edit
 
 
 def test_a_report_of_an_earlier_guard_is_read() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from kube_scheduler_operator.node.static_pod import program, restore
 from kube_scheduler_operator.node.static_pod.restore import Restore, RestoreOptions
 
 from .fake_node import CRASHES, NEVER_READY, STOCK, Killed
+from .kubeadm_files import server, stock
 from .world import World, make_world
 
 UPGRADED = STOCK.replace(b"127.0.0.1", b"0.0.0.0")
@@ -103,6 +106,61 @@ def test_newest_adopted_manifest_is_restored(world: Any) -> None:
     world.install(3)
     assert restored(world).result is InstallerOutcome.RESTORED
     assert world.path.read_bytes() == UPGRADED
+
+
+OLD, NEW, NEWER = (f"registry.k8s.io/kube-scheduler:v1.{one}" for one in ("35.4", "36.3", "37.2"))
+
+
+def write(world: Any, path: Path, data: bytes) -> None:
+    world.foreign.append(data)
+    path.write_bytes(data)
+    world.node.settle(30)
+
+
+@pytest.fixture
+def upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A node that kubeadm has upgraded from OLD to NEW."""
+    world = World(tmp_path, stock=stock(OLD))
+    world.foreign += [stock(OLD), stock(NEW)]
+    world.install(1, image=OLD, follow_kubeadm=True)
+    world.path.with_name("kube-apiserver.yaml").write_bytes(server())
+    monkeypatch.setattr(world, "check_manifest_is_whole", lambda: None)
+    write(world, world.path, stock(NEW))
+    world.install(2, image=NEW, follow_kubeadm=True)
+    return world
+
+
+REPLACED = {
+    "newer than the API server": stock(NEWER),
+    "too old for the API server": stock(OLD.replace("35", "34")),
+    "of another repository": stock(NEW.replace("registry.k8s.io", "registry.example")),
+    "without a version": stock(NEW.replace("v1.36.3", "latest")),
+    "not in kubeadm's form": STOCK,
+    "cut off": b"apiVersion: v1\nkin",
+}
+
+
+@pytest.mark.parametrize("replaced", REPLACED.values(), ids=REPLACED)
+def test_a_manifest_that_was_only_replaced_is_not_restored(upgraded: Any, replaced: bytes) -> None:
+    write(upgraded, upgraded.path, replaced)
+    assert upgraded.install(2, image=NEW, follow_kubeadm=True).result is InstallerOutcome.INSTALLED
+    (kept,) = upgraded.layout.stock.parent.glob("refused-*.yaml")
+    assert kept.read_bytes() == replaced
+    assert restored(upgraded).result is InstallerOutcome.RESTORED
+    assert upgraded.path.read_bytes() == stock(NEW)
+
+
+def test_the_command_for_a_cluster_without_an_api_server_restores_the_same_manifest(
+    upgraded: Any,
+) -> None:
+    write(upgraded, upgraded.path, stock(NEWER))
+    upgraded.install(2, image=NEW, follow_kubeadm=True)
+    page = (Path(__file__).parents[4] / "docs/operations.md").read_text()
+    (command,) = re.findall(r"^cp .*kube-scheduler-stock.*$", page, re.M)
+    here = command.replace("/etc/kubernetes/static-pod-resources", str(upgraded.resources))
+    here = here.replace("/etc/kubernetes/manifests", str(upgraded.manifests))
+    subprocess.run(["sh", "-ec", here], check=True)
+    assert upgraded.path.read_bytes() == stock(NEW)
 
 
 def test_active_manifest_of_another_owner_stays(world: Any) -> None:

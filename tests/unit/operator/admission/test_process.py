@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.review_flood import flooded
+from kube_scheduler_operator.base import tasks
+from kube_scheduler_operator.base.backoff import Backoff
 from kube_scheduler_operator.operator.admission import program, supervisor
 from kube_scheduler_operator.operator.engine.webhook_certificates import issue
 from kube_scheduler_operator.operator.secondary.admission_review import essentials
@@ -75,6 +77,24 @@ async def test_a_killed_process_serves_again(hook: Webhook) -> None:
         await until(lambda before=before: hook.process.pid not in (0, before))  # type: ignore[misc]
         await hook.serves()
         assert await hook.scheduler_of() == "packed"
+
+
+async def test_a_process_without_orders_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would keep its certificate until that expires."""
+    monkeypatch.setattr(supervisor, "PROGRAM", ("-c", "import sys; sys.stdin.read()"))
+    monkeypatch.setattr(tasks, "RESTARTS", Backoff((0.01, 60.0)))
+    errors: list[Exception] = []
+    monkeypatch.setattr(tasks, "contained", lambda *arguments: errors.append(arguments[-1]))
+
+    def unwritable(_order: object) -> bytes:
+        raise ValueError("an order that cannot be written")
+
+    monkeypatch.setattr(supervisor, "order_line", unwritable)
+    process = supervisor.WebhookProcess(("127.0.0.1", 0), None, [], lambda *_: None)
+    process.serve("certificate", "key")
+    await until(lambda: len(errors) == 2)
+    await process.stop()
+    assert process.pid == 0
 
 
 async def test_a_process_that_reports_nothing_is_replaced(

@@ -12,7 +12,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
-from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.operator.controlplane.conditions import (
@@ -290,6 +290,14 @@ def installed(number: int, profile: str | None = None) -> Revision:
             id="one scheduler is missing",
         ),
         pytest.param(
+            cluster(7, operands={"a": operand("a", 6)}),
+            installed(7),
+            "0 of 1 node at revision 7",
+            "1 node is at revision 7",
+            "The control-plane node is Ready",
+            id="no Pod runs the profile",
+        ),
+        pytest.param(
             cluster(6, 7),
             installed(7),
             "2 nodes are active; 1 node is at revision 6; 1 node is at revision 7",
@@ -386,8 +394,47 @@ def test_a_hand_edit_is_reported(
     assert not degraded or HAND_EDIT in found[PODS_DEGRADED].message
 
 
+@pytest.mark.parametrize(
+    ("missing", "what"),
+    [
+        (("/m",), "/c changed and /m was deleted"),
+        (("/m", "/c"), "/m, /c were deleted"),
+    ],
+)
+def test_a_deleted_file_is_not_called_changed(missing: tuple[str, ...], what: str) -> None:
+    disk = replace(EDITED, missing=missing, labelled=0)
+    message = conditions_of(cluster(1, disks={"a": disk}))[names.HAND_EDITS].message
+    assert message == f'node "a": {what} since revision 1 was installed, and will be put back'
+
+
+@pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT])
+def test_advice_about_edits_names_what_the_platform_has(platform: Platform) -> None:
+    """The CRD of OpenShift refuses Unmanaged; an annotation requests it there."""
+    disk = replace(EDITED, labelled=99)
+    shown = cluster(1, disks={"a": disk})
+    message = conditions_of(shown, platform=platform)[PODS_DEGRADED].message
+    assert ("set managementState to Unmanaged" in message) == (platform is KUBEADM)
+    assert (names.MANAGEMENT_ANNOTATION in message) == (platform is OPENSHIFT)
+
+
+def test_edits_on_a_node_that_is_not_observed_are_not_known() -> None:
+    since = 'node "b" not ready since 2026-01-01T00:00:00Z because NodeStatusUnknown (m)'
+    disks = {"a": NodeDisk(1, labelled=1), "b": NodeDisk(1, labelled=1)}
+    found = conditions_of(cluster(1, 1, disks=disks, not_ready={"b": since}))
+    edits, pods = found[names.HAND_EDITS], found[PODS_DEGRADED]
+    assert (edits.status, edits.reason) == ("Unknown", "NotObserved")
+    assert since in edits.message
+    assert (pods.status, "not observed on b" in pods.message) == ("False", True)
+    unread = conditions_of(cluster(1, 1, disks={"a": disks["a"]}))[names.HAND_EDITS]
+    assert (unread.status, 'node "b"' in unread.message) == ("Unknown", True)
+    read = conditions_of(cluster(1, 1, disks=disks))[names.HAND_EDITS]
+    assert (read.status, read.message) == ("False", "")
+
+
 def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
-    shown = cluster(1, operands={"a": operand("a", 99)}, disks={"a": NodeDisk(1, begun=NOW)})
+    shown = cluster(
+        1, operands={"a": operand("a", 99)}, disks={"a": NodeDisk(1, labelled=1, begun=NOW)}
+    )
     found = conditions_of(shown)
     assert found[PODS_DEGRADED].status == "False"
     assert (

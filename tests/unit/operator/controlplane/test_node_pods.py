@@ -141,9 +141,40 @@ def test_no_mount_creates_missing_paths(platform: Any) -> None:
         volume["hostPath"].get("type", "")
         for pod in pods_of_a_node(platform)
         for volume in pod["spec"].get("volumes", ())
-        if "hostPath" in volume
+        if "hostPath" in volume and volume["hostPath"]["path"] != platform.upgrade_dir
     }
     assert {"Directory"} <= kinds <= {"Directory", "File"}
+
+
+@each_with_static_pods
+def test_a_guard_mounts_what_it_reads_and_no_directory_around_it(platform: Any) -> None:
+    """The directory of a kubeconfig has an administrator's as well, and the keys of the cluster."""
+    spec = guard_pod(platform=platform)["spec"]
+    mounted = {v["hostPath"]["path"] for v in spec["volumes"] if "hostPath" in v}
+    read = {platform.manifest_dir, platform.resource_dir, platform.upgrade_dir}
+    read |= set() if platform.credentials else {platform.scheduler_kubeconfig}
+    assert mounted == read - {""}
+    for container in (*spec["containers"], *spec["initContainers"]):
+        assert {m["mountPath"] for m in container["volumeMounts"]} == mounted | {"/operator"}
+
+
+@each_with_static_pods
+def test_what_may_have_private_keys_is_in_memory(platform: Any) -> None:
+    """The preflight writes the keys of extenders; certificates are checked in files."""
+    for pod in pods_of_a_node(platform):
+        for volume in pod["spec"].get("volumes", ()):
+            if "emptyDir" in volume and volume["name"] != "progress":
+                assert volume["emptyDir"]["medium"] == "Memory", volume["name"]
+
+
+def test_an_installer_that_checks_certificates_can_write_them() -> None:
+    (installer,) = (
+        container
+        for container in installer_pod(platform=OPENSHIFT)["spec"]["containers"]
+        if container["name"] == "installer"
+    )
+    assert installer["securityContext"]["readOnlyRootFilesystem"] is True
+    assert "/tmp" in {mount["mountPath"] for mount in installer["volumeMounts"]}
 
 
 @each_with_static_pods

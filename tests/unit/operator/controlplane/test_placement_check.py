@@ -11,15 +11,24 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.times import rfc3339
+from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.config.effective.settings.validate import PlacementSettings
 from kube_scheduler_operator.operator.controlplane.placement_gate import (
     GRACE_SECONDS,
+    MOST_REMEMBERED,
     REPEAT_LIMIT,
     REPEAT_SECONDS,
+    CheckedSpecs,
     PlacementCheck,
     check_placements,
+    remembered_check,
+    settings_in_effect,
 )
-from kube_scheduler_operator.operator.controlplane.placement_rules import rules_hash, rules_of
+from kube_scheduler_operator.operator.controlplane.placement_rules import (
+    AgentSpecs,
+    rules_hash,
+    rules_of,
+)
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
@@ -34,8 +43,11 @@ RUNNING, EDITED = content(), content("HighNodeUtilization")
 LOST = "12 running pods could no longer be placed: node(s) had untolerated taint(s) (default/a)"
 
 
-def hash_of(made: RevisionContent) -> str:
-    rules = rules_of(made)
+NO_AGENTS = CheckedSpecs()
+
+
+def hash_of(made: RevisionContent, specs: AgentSpecs = NO_AGENTS.desired) -> str:
+    rules = rules_of(made, specs)
     assert rules is not None
     return rules_hash(rules)
 
@@ -66,6 +78,7 @@ def check(
     history: tuple[Revision, ...] | None = None,
     answer: PlacementAnswer | None = None,
     served: bool = True,
+    specs: CheckedSpecs = NO_AGENTS,
     **settings: Any,
 ) -> PlacementCheck:
     found = revisions((RUNNING, names.OUTCOME_INSTALLED)) if history is None else history
@@ -78,7 +91,7 @@ def check(
     )
     result = RevisionResult((), len(found), good[-1] if good else None, history=found)
     chosen = PlacementSettings(**{"mode": "Gate", **settings})
-    return check_placements(observed, edited, chosen, lambda: result)
+    return check_placements(observed, edited, chosen, specs, lambda: result)
 
 
 def reason(made: PlacementCheck) -> str:
@@ -92,10 +105,9 @@ def reason(made: PlacementCheck) -> str:
 def passes(made: PlacementCheck) -> bool:
     """Whether the edit is rolled out; otherwise it is exactly the revision in use."""
     assert made.content is not None
-    if made.content.hash == EDITED.hash:
-        return True
-    assert made.content.hash == RUNNING.hash
-    return False
+    assert made.passes == (made.content.hash == EDITED.hash)
+    assert made.passes or made.content.hash == RUNNING.hash
+    return made.passes
 
 
 @pytest.mark.parametrize(
@@ -117,6 +129,9 @@ def passes(made: PlacementCheck) -> bool:
         (("Held", "Failed"), "Warn", False, "Failed", True),
         (("Held", "Simulating"), "Gate", False, "Held", False),
         (("Passed", "Worse"), "Gate", False, "Held", False),
+        (("Held", "NotKnown"), "Gate", False, "Held", False),
+        (("Held", "NotKnown"), "Gate", True, "Approved", True),
+        (("Held", "NotKnown"), "Warn", False, "NotKnown", True),
     ],
 )
 def test_result_mode_and_approval_decide(
@@ -182,8 +197,8 @@ def test_a_simulation_is_requested_once_it_is_on_record() -> None:
     assert second.question.identity == identity
     assert (second.question.image, second.question.seconds) == (IMAGE, 60)
     assert second.question.command == ("kube-scheduler",)
-    assert second.question.before == rules_of(RUNNING)
-    assert second.question.after == rules_of(EDITED)
+    assert second.question.before == rules_of(RUNNING, AgentSpecs())
+    assert second.question.after == rules_of(EDITED, AgentSpecs())
 
 
 def test_an_answer_counts_for_its_own_simulation_only() -> None:
@@ -344,3 +359,208 @@ def test_the_effect_is_recorded_with_the_revision() -> None:
     assert made.content is not None
     assert made.content.placements == f"approved: {LOST}"
     assert made.content.hash == EDITED.hash
+
+
+def test_what_a_simulation_did_not_try_is_not_known() -> None:
+    known = recorded("Simulating", "Simulating")
+    own = CheckIdentity(known["configuration"], known["running"], known["started"])
+    answer = PlacementAnswer(own, effect="3 pods were not tried", unknown=True)
+    made = check(record=known, answer=answer)
+    assert (reason(made), passes(made), made.record["result"]) == ("Held", False, "NotKnown")
+    assert made.condition is not None
+    assert "what it changes is not known: 3 pods were not tried" in made.condition.message
+    warned = check(record=known, answer=answer, mode="Warn")
+    assert (reason(warned), passes(warned)) == ("NotKnown", True)
+
+
+# --- agents and LoadPolicies ---------------------------------------------------------------------
+
+ENTRY = {
+    "urlPrefix": "http://127.0.0.1:5401/safe",
+    "filterVerb": "filter",
+    "nodeCacheCapable": True,
+}
+CALLING = content(unsupportedConfigOverrides={"extenders": [ENTRY]})
+AGENT = {"policies": [{"name": "safe-overload"}], "logLevel": "INFO"}
+
+
+def with_specs(
+    agent: Any = None, load: Any = None, *, before: Any = AGENT, load_before: Any = None
+) -> CheckedSpecs:
+    """An edit of the agent of SchedulerExtender safe, or of LoadPolicy default."""
+
+    def specs(own: Any, policy: Any) -> AgentSpecs:
+        extenders = {"safe": {"agent": own}} if own is not None else {}
+        return AgentSpecs(extenders, {"default": policy} if policy is not None else {})
+
+    return CheckedSpecs(specs(before, load_before), specs(agent or AGENT, load))
+
+
+def check_calling(
+    specs: CheckedSpecs, record: Mapping[str, Any] | None = None, **settings: Any
+) -> PlacementCheck:
+    """Check an edit of specs alone, while the configuration in use calls the agent."""
+    history = revisions((CALLING, names.OUTCOME_INSTALLED))
+    return check(CALLING, record, history=history, specs=specs, **settings)
+
+
+@pytest.mark.parametrize(
+    ("specs", "named"),
+    [
+        (with_specs({"policies": [{"name": "safe-balance"}]}), "SchedulerExtender safe"),
+        (with_specs({**AGENT, "env": {"TZ": "UTC"}}), "SchedulerExtender safe"),
+        (with_specs({**AGENT, "resources": {"limits": {"memory": "1Mi"}}}), "safe"),
+        (with_specs(before=None), "SchedulerExtender safe"),  # deleted and created again
+        (with_specs(load={"rules": 2}, load_before={"rules": 1}), "LoadPolicy default"),
+        (with_specs(load={"rules": 2}), "LoadPolicy default"),
+    ],
+    ids=["policies", "variable", "resources", "recreated", "load policy", "new load policy"],
+)
+def test_edits_that_no_simulation_tries_are_not_known(specs: CheckedSpecs, named: str) -> None:
+    held = check_calling(specs)
+    assert (reason(held), held.passes, held.question) == ("Held", False, None)
+    assert held.record["result"] == "NotKnown"
+    assert held.condition is not None
+    assert named in held.condition.message
+    warned = check_calling(specs, mode="Warn")
+    assert (reason(warned), warned.passes) == ("NotKnown", True)
+    approved = check_calling(specs, approved=held.record["configuration"])
+    assert (reason(approved), approved.passes) == ("Approved", True)
+    assert held.record["configuration"] == hash_of(CALLING, specs.desired)
+
+
+def test_what_agents_do_not_decide_by_does_not_wait() -> None:
+    for specs in (with_specs({**AGENT, "logLevel": "DEBUG"}), with_specs()):
+        assert reason(check_calling(specs)) == "Unchanged"
+    uncalled = with_specs({"policies": []}, {"rules": 2})
+    assert reason(check(RUNNING, specs=uncalled)) == "Unchanged"
+
+
+def test_another_port_of_an_agent_does_not_wait() -> None:
+    moved = {**ENTRY, "urlPrefix": "http://127.0.0.1:5407/safe"}
+    edited = content(unsupportedConfigOverrides={"extenders": [moved]})
+    history = revisions((CALLING, names.OUTCOME_INSTALLED))
+    made = check(edited, history=history, specs=with_specs())
+    assert (reason(made), made.content) == ("Unchanged", edited)
+
+
+def test_an_edit_of_an_agent_beside_another_one_is_simulated_and_stays_not_known() -> None:
+    specs = with_specs({"policies": [{"name": "safe-balance"}]})
+    edited = content("HighNodeUtilization", unsupportedConfigOverrides={"extenders": [ENTRY]})
+    history = revisions((CALLING, names.OUTCOME_INSTALLED))
+    first = check(edited, history=history, specs=specs)
+    assert reason(first) == "Simulating"
+    asked = check(edited, first.record, history=history, specs=specs)
+    assert asked.question is not None
+    assert asked.question.before.agents != asked.question.after.agents
+    answer = PlacementAnswer(asked.question.identity, effect="each of 4 pods")
+    made = check(edited, first.record, history=history, specs=specs, answer=answer)
+    assert (reason(made), made.record["result"]) == ("Held", "NotKnown")
+    assert "each of 4 pods; no simulation tries edits" in made.record["effect"]
+
+
+def test_an_edit_that_was_reported_is_not_checked_again_when_its_agents_are_in_use() -> None:
+    specs = with_specs({"policies": [{"name": "safe-balance"}]})
+    edited = content("HighNodeUtilization", unsupportedConfigOverrides={"extenders": [ENTRY]})
+    history = revisions((CALLING, names.OUTCOME_INSTALLED))
+    record_ = {
+        **recorded("Passed", "NotKnown", "x"),
+        "configuration": hash_of(edited, specs.desired),
+    }
+    now = CheckedSpecs(specs.desired, specs.desired)
+    made = check(edited, record_, history=history, specs=now, mode="Warn")
+    assert (reason(made), made.passes) == ("NotKnown", True)
+
+
+# --- what ran, and what comes back ---------------------------------------------------------------
+
+
+def with_gate(made: RevisionContent) -> RevisionContent:
+    """The content as it was cut while there was a Gate."""
+    gate = {"placementCheck": {"mode": "Gate"}}
+    return replace(made, inputs=record({}, {}, operator_settings=gate))
+
+
+def test_what_was_rolled_out_under_a_gate_is_a_way_back_only_if_it_ran() -> None:
+    history = revisions((with_gate(EDITED), "installed"), (RUNNING, "installed"))
+    assert reason(check(history=history)) == "Simulating"
+    made = check(record={"ran": [hash_of(EDITED)]}, history=history)
+    assert (reason(made), passes(made)) == ("RanBefore", True)
+    assert made.record == {"ran": [hash_of(EDITED), hash_of(RUNNING)]}
+
+
+def test_the_configurations_that_ran_are_remembered() -> None:
+    other = ["0" * 64]
+    assert check(RUNNING, {"ran": other}).record == {"ran": [*other, hash_of(RUNNING)]}
+    again = check(RUNNING, {"ran": [hash_of(RUNNING), *other]})
+    assert again.record == {"ran": [*other, hash_of(RUNNING)]}
+    assert check(RUNNING, again.record).record == again.record
+    many = [f"{number:064d}" for number in range(MOST_REMEMBERED)]
+    assert check(RUNNING, {"ran": many}).record["ran"] == [*many[1:], hash_of(RUNNING)]
+    assert check(record={"ran": other}).record["ran"] == [*other, hash_of(RUNNING)]
+
+
+def test_what_is_not_installed_yet_has_not_run() -> None:
+    history = revisions((EDITED, "installed"), (RUNNING, ""))
+    assert check(RUNNING, history=history).record == {}
+
+
+@pytest.mark.parametrize(
+    ("ran", "settings", "decision", "rolled_out"),
+    [
+        ([], {}, "NoRunningRevision", True),
+        ([hash_of(RUNNING)], {}, "Held", False),
+        ([hash_of(RUNNING)], {"mode": "Warn"}, "NotKnown", True),
+        ([hash_of(RUNNING)], {"approved": hash_of(EDITED)}, "Approved", True),
+        ([hash_of(EDITED), hash_of(RUNNING)], {}, "RanBefore", True),
+    ],
+    ids=["first", "edited", "warned", "approved", "as before"],
+)
+def test_coming_back_after_a_removal_is_an_edit(
+    ran: list[str], settings: dict[str, Any], decision: str, rolled_out: bool
+) -> None:
+    made = check(record={"ran": ran}, history=(), **settings)
+    assert (reason(made), made.passes) == (decision, rolled_out)
+    assert made.content == (EDITED if rolled_out else None)
+    assert made.question is None
+    assert made.record.get("ran", []) == ran
+
+
+def test_of_the_record_only_what_ran_outlives_a_removal() -> None:
+    status = {"placementCheck": {**recorded("Held", "Worse", LOST), "ran": ["0" * 64]}}
+    observed = snapshot(operator_settings={"cluster": operator_settings(status=status)})
+    assert remembered_check(observed) == {"placementCheck": {"ran": ["0" * 64]}}
+    assert remembered_check(snapshot()) == {}
+
+
+def test_feature_gates_that_are_edited_with_another_image_are_checked() -> None:
+    chosen = {"arguments": {"feature-gates": ["SchedulerAsyncPreemption=false"]}}
+    edited = content(image=NEWER, unsupportedConfigOverrides=chosen)
+    assert reason(check(edited)) == "Simulating"
+    assert reason(check(content(image=NEWER))) == "Unchanged"
+
+
+# --- the settings --------------------------------------------------------------------------------
+
+
+def test_an_error_in_another_setting_ends_no_gate() -> None:
+    broken = operator_settings(env=[{"name": "TOKEN", "value": "secret"}])
+    broken["spec"]["placementCheck"] = {"mode": "Gate", "approved": "0" * 64}
+    observed = snapshot(operator_settings={"cluster": broken})
+    assert settings_in_effect(observed, None) == PlacementSettings("Gate", 300, "0" * 64)
+
+
+def test_an_error_in_the_check_keeps_the_accepted_one() -> None:
+    accepted = {"placementCheck": {"mode": "Gate", "timeoutSeconds": 60}}
+    broken = operator_settings(accepted=accepted)
+    broken["spec"]["placementCheck"] = {"mode": False}
+    observed = snapshot(operator_settings={"cluster": broken})
+    assert settings_in_effect(observed, None) == PlacementSettings("Gate", 60)
+
+
+@pytest.mark.parametrize(("last", "mode"), [("Held", "Gate"), ("Off", "Off"), ("", "Off")])
+def test_a_gate_does_not_end_while_the_kind_is_not_served(last: str, mode: str) -> None:
+    conditions = [{"type": names.PLACEMENT_CHECK_PROGRESSING, "status": "False", "reason": last}]
+    status = {"conditions": conditions if last else []}
+    observed = snapshot(operator_settings=None, kubescheduler={"status": status})
+    assert settings_in_effect(observed, None).mode == mode

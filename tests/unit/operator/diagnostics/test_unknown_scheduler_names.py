@@ -14,13 +14,19 @@ from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.diagnostics.unknown_scheduler_names import (
+    SHOWN,
     condition,
     event_message,
     field_selector,
     not_attempted,
     without_scheduler,
 )
-from kube_scheduler_operator.operator.engine.polling import REMEMBERED, Poller
+from kube_scheduler_operator.operator.engine.polling import (
+    NOT_ALLOWED,
+    PENDING,
+    REMEMBERED,
+    Poller,
+)
 from kube_scheduler_operator.operator.engine.steps import diagnose
 from kube_scheduler_operator.operator.model.snapshot import PendingPod
 
@@ -81,13 +87,20 @@ def test_the_condition_does_not_change_with_every_pod() -> None:
     assert condition([]).status == "False"
 
 
+def test_the_names_of_a_tenant_hide_no_others_in_the_message() -> None:
+    flood = [replace(pending(f"a-{n:03}"), namespace="atk") for n in range(100)]
+    reported = condition([*flood, replace(pending("misspelt"), namespace="shop")])
+    assert '"a-000", "misspelt", "a-001"' in reported.message
+    assert f"and {101 - SHOWN} more, and Pods" in reported.message
+
+
 def test_what_was_not_read_is_not_known(world: World) -> None:
-    found = condition([], unread=True)
+    found = condition([], unread="there are too many")
     assert (found.status, found.reason) == ("Unknown", "NotAllRead")
-    assert "not all Pending Pods were read" in found.message
-    assert condition([pending("x")], unread=True) == condition([pending("x")])
+    assert "not all Pending Pods were read, because there are too many" in found.message
+    assert condition([pending("x")], unread="so") == condition([pending("x")])
     world.put()
-    snapshot = replace(world.snapshot(), pending_unread=True, bindings_unread=True)
+    snapshot = replace(world.snapshot(), pending_unread="so", bindings_unread="so")
     diagnosed = diagnose(snapshot, world.secondary())
     statuses = {one.type: one.status for one in diagnosed.conditions}
     assert statuses[names.PODS_WITHOUT_SCHEDULER] == "Unknown"
@@ -183,6 +196,18 @@ async def test_a_failed_poll_is_logged_once(caplog: pytest.LogCaptureFixture) ->
         assert len([line for line in mine if "is forbidden" in line]) == 1, "logged once"
         assert len([line for line in mine if "failed" in line]) == 1
     assert found.pods.values == ()
+
+
+async def test_what_cannot_be_listed_is_not_known() -> None:
+    refused = from_response(ApiRequest("list", "/api/v1/pods"), 403, {"kind": "Status"})
+    away = from_response(ApiRequest("list", "/api/v1/pods"), 503, {"kind": "Status"})
+    wakes: list[str] = []
+    found = Poller(0.001, lambda: wakes.append(found.unread(PENDING)), clock=lambda: 0.0)
+    answers = [refused, [], [], [], away, [], away, [], away, [], [], []]
+    with pytest.raises(asyncio.CancelledError):
+        await found.run(Api(*answers, asyncio.CancelledError()))  # type: ignore[arg-type]
+    assert wakes == [NOT_ALLOWED, "", "listing them fails", ""]
+    assert Poller(0, lambda: None).unread(PENDING)
 
 
 async def test_polling_continues_after_an_answer_that_it_cannot_read(

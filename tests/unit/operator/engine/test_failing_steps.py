@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base import defects
+from kube_scheduler_operator.base import defects, names
 from kube_scheduler_operator.base.bounded_cache import Recent
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.controlplane import desired
@@ -33,10 +33,12 @@ STEPS = (
     "diagnose",
     "adopt",
     "decide",
+    "keep edits back",
     "run agents",
     "write observed config",
     "fill revision",
     "check placements",
+    "release edits",
     "revise",
     "roll out",
     "report",
@@ -107,6 +109,20 @@ def test_no_failed_step_changes_what_runs(
     break_step(monkeypatch, name)
     written = [one for one in cluster.settle() if "status" not in one]
     assert written == []
+
+
+def test_what_is_observed_is_reported_while_a_step_fails(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schedulers of this cluster have gone since the last whole report."""
+    status = cluster.get(KUBE_SCHEDULERS, "cluster")["status"]
+    available = {"type": names.STATIC_PODS_AVAILABLE, "status": "True"}
+    others = [one for one in status["conditions"] if one["type"] != names.STATIC_PODS_AVAILABLE]
+    status = {**status, "conditions": [*others, available]}
+    cluster.change(KUBE_SCHEDULERS, "cluster", status=status)
+    break_step(monkeypatch, "roll out")
+    cluster.settle()
+    assert condition(cluster, names.STATIC_PODS_AVAILABLE)["status"] == "False"
 
 
 def test_secondary_schedulers_are_reconciled_while_a_step_of_the_control_plane_fails(

@@ -215,6 +215,16 @@ def test_renewals_are_timed_by_the_operators_clock(harness: Harness, renewed: st
     assert harness.intake.lease_seen == harness.now
 
 
+def test_a_lease_that_the_watch_does_not_show_as_renewed_is_read(harness: Harness) -> None:
+    harness.lease("a_1", "ADDED")
+    late = []
+    for seconds in (14, 16, 19, 59, 61):
+        harness.now = BEGIN + timedelta(seconds=seconds)
+        late.append([ref.name for ref in harness.intake.late_leases()])
+    name = KUBEADM.operand_lease_name
+    assert late == [[], [name], [name], [name], []]
+
+
 def test_other_leases_do_not_count(harness: Harness) -> None:
     metadata = {"name": "kube-controller-manager", "namespace": "kube-system"}
     harness.event(LEASES, "ADDED", {"metadata": metadata, "spec": {"holderIdentity": "x"}})
@@ -235,6 +245,7 @@ def pod(
 
 
 OPERAND = dict(KUBEADM.static_pod_labels)
+CONTROL_PLANE = {"node-role.kubernetes.io/control-plane": ""}
 
 
 def test_snapshot_has_the_operators_objects_by_name(harness: Harness) -> None:
@@ -264,15 +275,19 @@ def test_only_the_object_named_cluster_counts(harness: Harness, resource: Resour
     ("name", "labels", "node", "seen"),
     [
         ("kube-scheduler-a", OPERAND, "a", True),
+        ("kube-scheduler-worker", OPERAND, "worker", False),
+        ("kube-scheduler-gone", OPERAND, "gone", False),
         ("kube-scheduler-x", OPERAND, "a", False),
         ("kube-scheduler-a", {"component": "kube-scheduler"}, "a", False),
         ("kube-scheduler-", OPERAND, None, False),
     ],
-    ids=["mirror pod", "an imitation", "other labels", "bound to no node"],
+    ids=["mirror pod", "on a worker", "of no node", "an imitation", "other labels", "not bound"],
 )
 def test_operand_pods_are_the_mirror_pods(
     harness: Harness, name: str, labels: dict[str, str], node: str | None, *, seen: bool
 ) -> None:
+    harness.event(NODES, "ADDED", {"metadata": {"name": "a", "labels": CONTROL_PLANE}})
+    harness.event(NODES, "ADDED", {"metadata": {"name": "worker"}})
     harness.event(PODS, "ADDED", pod(name, "kube-system", labels, node))
     assert bool(harness.snapshot().operand_pods) is seen
 
@@ -287,6 +302,7 @@ def test_labels_that_other_clients_wrote_are_not_the_mirror_pods(harness: Harnes
     made["metadata"] |= {
         "annotations": mark, "managedFields": [{"fieldsV1": {"f:metadata": written}}],
     }  # fmt: skip
+    harness.event(NODES, "ADDED", {"metadata": {"name": "a", "labels": CONTROL_PLANE}})
     harness.event(PODS, "ADDED", made)
     snapshot = harness.snapshot()
     assert snapshot.operand_pods["a"]["metadata"]["labels"] == OPERAND

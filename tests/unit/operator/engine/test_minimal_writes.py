@@ -170,6 +170,22 @@ def test_a_refused_revision_is_attributed_to_its_profile(cluster: FakeCluster) -
     assert accepted(cluster, "team-1") == ("True", "Accepted", "")
 
 
+def test_a_profile_of_a_refused_revision_is_not_reported_as_in_use(cluster: FakeCluster) -> None:
+    """The error names no profile, so none is at fault; the others run in the revision before."""
+    cluster.profile("team-1", percentageOfNodesToScore=20)
+    cluster.settle()
+    refuse(cluster, 2, "something broke")
+    cluster.settle()
+    status, reason, message = accepted(cluster, "team-1")
+    assert (status, reason) == ("True", "Accepted")
+    assert message == "kube-scheduler refused revision 2, which has this"
+    assert accepted(cluster, "team-2") == ("True", "Accepted", "")
+    assert cluster.settle() == []
+    cluster.profile("team-1", percentageOfNodesToScore=30)
+    cluster.settle()
+    assert accepted(cluster, "team-1") == ("True", "Accepted", "")
+
+
 def test_a_failed_revision_is_attributed_to_its_profile(cluster: FakeCluster) -> None:
     cluster.profile("team-2", percentageOfNodesToScore=20)
     cluster.settle()

@@ -21,9 +21,12 @@ from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.resource import JOBS, NODES, PODS
 from kube_scheduler_operator.operator.engine import placement_run
 from kube_scheduler_operator.operator.engine.placement_run import (
+    Omissions,
     PlacementRunner,
     answer_with,
     in_cluster,
+    not_called,
+    not_timed,
 )
 from kube_scheduler_operator.operator.model.plan import PlacementQuestion, PlacementRules
 from kube_scheduler_operator.operator.model.snapshot import CheckIdentity, PlacementAnswer
@@ -82,7 +85,8 @@ class Runs:
             raise self.outcome
         if self.outcome is None:
             return PlacementAnswer(asked.identity, situation="now", unchanged=True)
-        return answer_with(asked, self.outcome, "now", ["extender https://x is left out"])
+        omissions = Omissions(notes=["SchedulerExtender x is not called for bind"])
+        return answer_with(asked, self.outcome, "now", omissions)
 
 
 async def answered(runner: PlacementRunner) -> PlacementAnswer:
@@ -104,8 +108,65 @@ async def test_the_answer_has_the_effect_in_words_and_wakes_the_operator() -> No
     assert woken.is_set()
     assert (answer.identity, answer.worse, answer.error) == (question().identity, True, "")
     assert "2 running pods could no longer be placed: node(s) had untolerated" in answer.effect
-    assert "note: extender https://x is left out" in answer.effect
-    assert (answer.situation, answer.unchanged) == ("now", False)
+    assert "note: SchedulerExtender x is not called for bind" in answer.effect
+    assert (answer.situation, answer.unchanged, answer.unknown) == ("now", False, False)
+
+
+@pytest.mark.parametrize(
+    ("effect", "omissions"),
+    [
+        (EditEffect(tried=2, left_out={"tenant": 3}), Omissions()),
+        (EditEffect(tried=2, unplaced=["shop/a"]), Omissions()),
+        (EditEffect(tried=2), Omissions(("the answers of the extender https://x are not known",))),
+    ],
+    ids=["left out", "unplaced", "extender"],
+)
+def test_what_was_not_tried_is_not_known(effect: EditEffect, omissions: Omissions) -> None:
+    answer = answer_with(question(), effect, "now", omissions)
+    assert (answer.worse, answer.unknown) == (False, True)
+    assert "not known" in answer.effect or "not tried" in answer.effect or "lose" in answer.effect
+
+
+FILTERS = {"filterVerb": "f", "weight": 1}
+BINDS = {"bindVerb": "b"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_known"),
+    [
+        ({}, {}, True),
+        ({"https://x": FILTERS}, {"https://x": FILTERS}, False),
+        ({}, {"https://x": FILTERS}, False),
+        ({"https://x": FILTERS}, {}, False),
+        ({"https://x": BINDS}, {"https://x": BINDS}, True),
+        ({"https://x": BINDS}, {"https://x": {**BINDS, "ignorable": True}}, False),
+        ({}, {"https://x": BINDS}, False),
+    ],
+    ids=str,
+)
+def test_an_extender_whose_answers_decide_is_named(before: Any, after: Any, is_known: bool) -> None:
+    assert (not list(not_called(before, after))) == is_known
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_known"),
+    [
+        ("500ms", "500ms", True),
+        ("500ms", "1ms", False),
+        ("1ms", "500ms", False),
+        (None, "500ms", True),
+        (None, "1ms", False),
+        ("1ms", None, True),
+    ],
+)
+def test_a_timeout_that_is_not_simulated_is_named(
+    before: str | None, after: str | None, is_known: bool
+) -> None:
+    def rules(timeout: str | None) -> PlacementRules:
+        entry = {"urlPrefix": "http://127.0.0.1:5401/safe", "filterVerb": "f"}
+        return PlacementRules({"extenders": [{**entry, "httpTimeout": timeout}] if timeout else []})
+
+    assert (not list(not_timed(rules(before), rules(after)))) == is_known
 
 
 async def test_an_unchanged_situation_is_an_answer() -> None:
@@ -239,14 +300,20 @@ async def version(_: web.Request) -> web.Response:
 
 
 @pytest.fixture
-async def kubelet(
-    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Kubelet]:
-    asked: list[questions.Asked] = []
+def asked_questions() -> list[questions.Asked]:
+    return []
 
+
+@pytest.fixture
+async def kubelet(
+    api: FakeApi,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked_questions: list[questions.Asked],
+) -> AsyncIterator[Kubelet]:
     async def answer(self: questions.Asked, binary: Path) -> bytes:
         assert binary == Path(sys.executable)
-        asked.append(self)
+        asked_questions.append(self)
         return to_json(LOST)
 
     monkeypatch.setattr(questions.Asked, "answer", answer)
@@ -271,10 +338,13 @@ async def kubelet(
         await task
 
 
-async def simulated(api: FakeApi, situation: str = "") -> PlacementAnswer:
+async def simulated(
+    api: FakeApi, situation: str = "", before: PlacementRules | None = None
+) -> PlacementAnswer:
     settings = Settings(operator_image="operator:1", image_pull_secrets=("registry",))
     async with ApiClient(api.credentials(), field_manager="test") as client:
         asked = replace(question(), situation=situation)
+        asked = replace(asked, before=before) if before is not None else asked
         return await in_cluster(client, KUBEADM, settings)(asked)
 
 
@@ -340,3 +410,20 @@ async def test_a_repetition_without_a_change_has_no_job(api: FakeApi, kubelet: K
 async def test_a_repetition_after_a_change_is_simulated(api: FakeApi, kubelet: Kubelet) -> None:
     api.put(PODS, "new", "shop", spec={"containers": [{"name": "a"}]}, status={})
     assert (await simulated(api, "0" * 64)).effect.startswith(IN_WORDS)
+
+
+async def test_agents_take_part_as_they_were_and_others_are_not_known(
+    api: FakeApi, kubelet: Kubelet, asked_questions: list[questions.Asked]
+) -> None:
+    """The simulation of today has the policies in use, whatever the objects are by now."""
+    entry = {"urlPrefix": "http://127.0.0.1:5401/safe", "filterVerb": "filter"}
+    foreign = {"urlPrefix": "https://extender.example", "filterVerb": "filter"}
+    agent = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 80}}]}
+    before = PlacementRules({"extenders": [entry, foreign]}, agents={"safe": agent})
+    answer = await simulated(api, before=before)
+    (asked,) = asked_questions
+    (extender,) = asked.options.extenders
+    assert extender.document["agents"][0]["policies"][0]["arguments"] == {"utilization": 80}
+    assert asked.arguments["extenders"] == []
+    assert (answer.worse, answer.unknown) == (True, True)
+    assert "the answers of the extender https://extender.example are not known" in answer.effect

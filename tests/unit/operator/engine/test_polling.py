@@ -73,43 +73,77 @@ async def test_the_next_poll_continues_where_a_list_was_cut(
         assert [pod.name for pod in poller.pods.values] == ["victim"], "it stays in the next round"
 
 
+def put_binding(api: FakeApi, number: int, namespace: str, host: str) -> None:
+    """An event, and the Pod that it is about."""
+    name = f"p{number:04}"
+    put_pod(api, name, namespace, "packed", spec={"nodeName": "a"})
+    regarding = {
+        "kind": "Pod",
+        "name": name,
+        "uid": api.objects[PODS][namespace, name]["metadata"]["uid"],
+    }
+    api.put(
+        EVENTS_V1, f"e{number:04}", namespace, reason="Scheduled", reportingController="packed",
+        reportingInstance=f"packed-{host}", regarding=regarding,
+    )  # fmt: skip
+    event = api.objects[EVENTS_V1][namespace, f"e{number:04}"]
+    event["metadata"]["creationTimestamp"] = CREATED
+
+
 async def test_forged_events_hide_no_scheduler_forever(api: FakeApi) -> None:
-    api.served |= {EVENTS_V1}
-
-    def put(name: str, namespace: str, instance: str) -> None:
-        api.put(
-            EVENTS_V1, name, namespace, reason="Scheduled", reportingController="packed",
-            reportingInstance=f"packed-{instance}",
-        )  # fmt: skip
-
+    api.served |= {EVENTS_V1, PODS}
     for number in range(1300):
-        put(f"e{number:04}", "atk", f"forged-{number}")
-    put("real", "shop", "real")
-    for obj in api.objects[EVENTS_V1].values():
-        obj["metadata"]["creationTimestamp"] = CREATED
+        put_binding(api, number, "atk", f"forged-{number}")
+    for namespace in ("shop", "team"):
+        put_binding(api, 0, namespace, "real")
     poller = Poller(60, lambda: None)
     async with ApiClient(api.credentials(), field_manager="test") as client:
         await poller.poll_bindings(client)
-        assert poller.bindings.unread
+        assert poller.claims.unread
         await poller.poll_bindings(client)
-    assert "real" in {each.host for each in poller.bindings.values}
-    assert not poller.bindings.unread
+        await poller.poll_bindings(client)
+    assert [binding.host for binding in poller.bindings] == ["real"]
+    assert not poller.claims.unread
 
 
 async def test_events_of_one_scheduler_do_not_hide_another(api: FakeApi) -> None:
-    api.served |= {EVENTS_V1}
+    api.served |= {EVENTS_V1, PODS}
     for number in range(700):
-        api.put(
-            EVENTS_V1, f"e{number:03}", "atk", reason="Scheduled", reportingController="packed",
-            reportingInstance="packed-forged" if number < 699 else "packed-real",
-        )  # fmt: skip
-    for obj in api.objects[EVENTS_V1].values():
-        obj["metadata"]["creationTimestamp"] = CREATED
+        put_binding(api, number, "atk", "forged" if number < 699 else "real")
+    put_binding(api, 0, "shop", "real")
     poller = Poller(60, lambda: None)
     async with ApiClient(api.credentials(), field_manager="test") as client:
         await poller.poll_bindings(client)
-    assert {each.host for each in poller.bindings.values} == {"forged", "real"}
+    assert [binding.host for binding in poller.bindings] == ["real"]
     assert unmanaged_schedulers.MOST_READ > 700
+
+
+async def test_a_list_that_takes_longer_than_its_snapshot_is_read_to_its_end(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Etcd forgets a snapshot after five minutes, in which a tenant can fill all polls."""
+    monkeypatch.setattr(unknown_scheduler_names, "MOST_READ", 100)
+    api.served |= {PODS}
+    for number in range(250):
+        put_pod(api, f"g{number:03}", "atk", "x", spec={"schedulingGates": [{"name": "a.b/c"}]})
+    put_pod(api, "victim", "shop", "misspelt")
+    poller = Poller(60, lambda: None)
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        select, continued = client.select, set[str]()
+
+        async def forgetful(*arguments: Any, **options: Any) -> Any:
+            token = options["token"]
+            if token and token not in continued:
+                continued.add(token)
+                status = {"kind": "Status", "metadata": {"continue": token}}
+                raise from_response(ApiRequest("list", "/api/v1/pods"), 410, status)
+            return await select(*arguments, **options)
+
+        monkeypatch.setattr(client, "select", forgetful)
+        for _ in range(3):
+            await poller.poll_pods(client)
+    assert [pod.name for pod in poller.pods.values] == ["victim"]
+    assert not poller.pods.unread
 
 
 async def test_a_token_that_is_too_old_begins_again(

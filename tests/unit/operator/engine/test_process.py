@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,9 +27,11 @@ from kube_scheduler_operator.operator.engine.process import (
     OperatorOptions,
 )
 from kube_scheduler_operator.operator.model.snapshot import AssignmentWay
+from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 
 from ...kube.conftest import FakeApi
 from ...kube.conftest import api as api
+from ...kube.test_lease import Leases, elector, now, stopped
 
 
 @pytest.mark.parametrize(
@@ -188,3 +192,87 @@ async def test_a_decided_platform_needs_no_further_request(
     found = recognize(infrastructure=False, nodes=[NodeMarks("a")])
     operator._decision = decide(MANAGED, found, Remembered())
     await asyncio.wait_for(operator._decide_later(None, asyncio.Event()), 1)  # type: ignore[arg-type]
+
+
+class Leading:
+    """An operator whose work is to wait, and when it did; two processes share the Lease."""
+
+    def __init__(self, leases: Leases, who: str) -> None:
+        self.elector = elector(leases, who)
+        self.stop = asyncio.Event()
+        self.works: list[tuple[float, float]] = []
+        self.operator = operator = object.__new__(Operator)
+        operator._elector = self.elector
+        operator._platform = MANAGED
+        operator._options = OperatorOptions(None, MANAGED, Settings())
+        operator._metrics = OperatorMetrics("v0")
+        clock: Any = SimpleNamespace(now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+        operator._clock = clock
+        operator._reconciled_at = 1.0
+        operator._work = self._work  # type: ignore[method-assign,assignment]
+
+    async def run(self) -> None:
+        done: asyncio.Task[Any] = asyncio.create_task(asyncio.sleep(0, "uid"))
+        acquiring = asyncio.create_task(self.elector.acquire())
+        api: Any = None
+        await self.operator._lead(api, self.stop, acquiring, done, done)
+        await self.elector.release()
+
+    async def _work(self, *_: Any) -> None:
+        assert self.operator._reconciled_at is None, "the state of the last leader"
+        began = now()
+        try:
+            await self.stop.wait()
+        finally:
+            await asyncio.sleep(0.5)  # a write in progress
+            self.works.append((began, now()))
+
+
+def test_a_process_that_lost_its_lease_leads_again(virtual_time: Any) -> None:
+    """A slow API server must not end it: its container would wait longer with every restart."""
+
+    async def scenario() -> None:
+        leases = Leases()
+        one = Leading(leases, "one")
+        running = asyncio.create_task(one.run())
+        await asyncio.sleep(20)
+        leases.broken.add("one")
+        await asyncio.sleep(60)
+        assert not running.done()
+        assert not one.elector.is_leader
+        ((began, ended),) = one.works
+        assert (began, 28 <= ended < 31) == (0, True)
+        leases.broken.clear()
+        await asyncio.sleep(5)
+        assert one.elector.is_leader
+        one.stop.set()
+        await running
+        assert len(one.works) == 2
+        assert leases.lease is not None
+        assert not leases.lease["spec"].get("holderIdentity"), "released at the end"
+
+    virtual_time.run(scenario())
+
+
+def test_a_process_waits_for_the_lease_that_another_one_has_taken(virtual_time: Any) -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        one, two = Leading(leases, "one"), Leading(leases, "two")
+        tasks = [asyncio.create_task(one.run())]
+        await asyncio.sleep(1)
+        tasks.append(asyncio.create_task(two.run()))
+        for first, second in ((one, two), (two, one), (one, two)):
+            assert first.elector.is_leader
+            leases.broken = {first.elector._identity}
+            await asyncio.sleep(60)
+            leases.broken = set()
+            await asyncio.sleep(60)
+            assert (first.elector.is_leader, second.elector.is_leader) == (False, True)
+        works = sorted([*one.works, *two.works])
+        for (_, ended), (began, _) in itertools.pairwise(works):
+            assert ended <= began, "never two at a time"
+        assert not any(task.done() for task in tasks)
+        for task in tasks:
+            await stopped(task)
+
+    virtual_time.run(scenario())

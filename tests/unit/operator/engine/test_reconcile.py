@@ -29,6 +29,8 @@ from kube_scheduler_operator.operator.controlplane.operand_image import (
     operand_image,
     operand_version,
 )
+from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
+from kube_scheduler_operator.operator.controlplane.status import write_node_statuses
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
 from kube_scheduler_operator.operator.model.plan import Action, Create, Delete, Plan, Replace
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -128,15 +130,66 @@ def test_the_status_reports_what_was_observed() -> None:
     assert types == sorted(types)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_on_openshift_the_uid_of_a_node_is_written_where_it_is_stored(stored: bool) -> None:
+    """The definition of 4.20 does not have nodeUID: the write would be reported as not lasting."""
+    uid = {"nodeUID": "node-a"} if stored else {}
+    entry = {"nodeName": "a", "currentRevision": 1}
+    snapshot = start(
+        platform=OPENSHIFT, kubescheduler=kubescheduler({"nodeStatuses": [{**entry, **uid}]})
+    )
+    written = write_node_statuses(snapshot, [NodeStatus("a", "node-a", current=1)])
+    assert written == [{**entry, **uid}]
+    assert write_node_statuses(start(), [NodeStatus("a", "node-a")])[0]["nodeUID"] == "node-a"
+
+
 def test_every_reconcile_writes_every_condition() -> None:
     types = {c["type"] for c in status_of_kubescheduler(reconcile(start()))["conditions"]}
     broken = start(scheduler=scheduler(profile="Nope"))
     assert {c["type"] for c in status_of_kubescheduler(reconcile(broken))["conditions"]} == types
 
 
-def test_unmanaged_writes_only_the_report() -> None:
+def test_unmanaged_writes_only_statuses() -> None:
     plan = reconcile(start(kubescheduler=kubescheduler(managementState="Unmanaged")))
-    assert plan.actions == ()
+    expect_writes(plan.actions, "replace KubeScheduler cluster")
+    expect_writes(plan.reports, "create ClusterOperator kube-scheduler")
+    assert plan.write_sets == {}
+
+
+def test_unmanaged_reports_what_is_observed_and_what_is_not() -> None:
+    nodes = {"a": node("a")}
+    managed = status_of_kubescheduler(reconcile(start(nodes=nodes)))
+    known = {condition["type"] for condition in managed["conditions"]}
+    unmanaged = kubescheduler(status=managed, managementState="Unmanaged")
+    observed = start(nodes=nodes, kubescheduler=unmanaged, operand_pods={})
+    status = status_of_kubescheduler(reconcile(observed))
+    found = status["conditions"]
+    assert {condition["type"] for condition in found} == known
+    assert status["readyReplicas"] == 0
+    expect_condition(found, names.STATIC_PODS_AVAILABLE, "False", "NoReadyScheduler")
+    expect_condition(found, names.NODES_DEGRADED, "False")
+    expect_condition(found, names.NODE_INSTALLER_PROGRESSING, "Unknown", "Unmanaged")
+    expect_condition(found, names.STATIC_PODS_DEGRADED, "Unknown", "Unmanaged", "not observed")
+
+
+@pytest.mark.parametrize("state", ["Unmanaged", "Removed", "Managed"])
+def test_a_condition_that_is_not_observed_or_observed_again_causes_no_event(state: str) -> None:
+    snapshot = start(nodes={"a": node("a")})
+    status = status_of_kubescheduler(reconcile(snapshot))
+    if state == "Managed":
+        unmanaged = kubescheduler(status=status, managementState="Unmanaged")
+        status = status_of_kubescheduler(reconcile(replace(snapshot, kubescheduler=unmanaged)))
+    changed = kubescheduler(status=status, managementState=state)
+    actions = reconcile(replace(snapshot, kubescheduler=changed)).actions
+    reported = [event for action in actions for event in action.events]
+    assert not [event for event in reported if event.reason == "OperatorStatusChanged"]
+
+
+def test_the_annotation_counts_before_the_field() -> None:
+    paused = kubescheduler(managementState="Managed")
+    paused["metadata"]["annotations"] = {names.MANAGEMENT_ANNOTATION: "Unmanaged"}
+    plan = reconcile(start(kubescheduler=paused))
+    expect_writes(plan.actions, "replace KubeScheduler cluster")
     expect_writes(plan.reports, "create ClusterOperator kube-scheduler")
 
 
@@ -160,12 +213,15 @@ def test_without_a_kubescheduler_only_the_report_is_written() -> None:
 def test_without_a_kubescheduler_the_report_shows_whether_a_scheduler_runs() -> None:
     existing = {"metadata": {"name": "kube-scheduler", "resourceVersion": "1"}, "spec": {}}
 
-    def available(pods: dict[str, Any]) -> str:
-        plan = reconcile(start(kubescheduler=None, cluster_operator=existing, operand_pods=pods))
-        return condition_of(plan.reports[0].obj, "Available")[0]
+    def available(pods: dict[str, Any], **fields: Any) -> str:
+        observed = start(kubescheduler=None, cluster_operator=existing, operand_pods=pods, **fields)
+        return condition_of(reconcile(observed).reports[0].obj, "Available")[0]
 
-    assert available({"a": operand_pod("a")}) == "True"
-    assert available({}) == "False"
+    lease = {"spec": {"holderIdentity": "a_1", "leaseDurationSeconds": 15}}
+    renewed = {"operand_lease": lease, "lease_seen": NOW}
+    assert available({"a": operand_pod("a")}, **renewed) == "True"
+    assert available({"a": operand_pod("a")}) == "False", "none renews its Lease"
+    assert available({}, **renewed) == "False"
 
 
 # --- mistakes and errors --------------------------------------------------------------------------

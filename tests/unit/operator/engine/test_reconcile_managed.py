@@ -13,6 +13,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
 from kube_scheduler_operator.base.recognition import Decision, Recognition
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.config.effective.control_plane import recorded_inputs
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -28,6 +29,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
+from kube_scheduler_operator.operator.controlplane.managed import scheduler_conditions
 from kube_scheduler_operator.operator.controlplane.operand_image import operand_image
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
 from kube_scheduler_operator.operator.engine.watches import watches
@@ -40,6 +42,7 @@ from ....builders import (
     kubescheduler,
     node_status,
     profile,
+    ready_condition,
     scheduler,
     secondary,
     snapshot,
@@ -466,7 +469,7 @@ def test_an_upgrade_that_is_under_way_is_reported() -> None:
 
 def test_clusteroperator_is_available_when_the_schedulers_schedule() -> None:
     snapshot = runs(settled(start(scheduler=scheduler(profile="HighNodeUtilization"))))
-    message = f"{WHO}; {NAME} (profile HighNodeUtilization) schedules"
+    message = f"{WHO}; {NAME} schedules"
     expect_condition(conditions(snapshot), names.SCHEDULERS_AVAILABLE, "True", None, message)
     found = operator_conditions(snapshot)
     expect_condition(found, "Available", "True", "AsExpected", message)
@@ -556,10 +559,145 @@ def test_removed_leaves_schedulers_of_users() -> None:
     assert not [write for write in writes(plan.actions) if write.startswith("delete Secondary")]
 
 
-def test_unmanaged_writes_only_the_report() -> None:
-    plan = reconcile(start(kubescheduler=kubescheduler(managementState="Unmanaged")))
-    assert plan.actions == ()
-    assert writes(plan.reports) == ["create ClusterOperator kube-scheduler"]
+def state(snapshot: Snapshot, management: str) -> Snapshot:
+    """The cluster with another `spec.managementState`."""
+    changed = kubescheduler(managementState=management)
+    return replace(snapshot, kubescheduler={**changed, "status": snapshot.status})
+
+
+def assigned(snapshot: Snapshot, assign: Any) -> Snapshot:
+    """`spec.assign` of the managed scheduler is in effect, and its Pods and Deployment are gone."""
+    obj = snapshot.secondaries.schedulers[NAME]
+    status = {
+        "assignment": {"schedulerName": NAME, "pods": {}},
+        "conditions": [condition(names.AVAILABLE, "True", "AsExpected")],
+        "history": [{"hash": "0123", "outcome": "installed", "time": "2026-01-01T00:00:00Z"}],
+        "readyReplicas": 2,
+    }
+    spec = {**obj["spec"], "assign": assign}
+    return with_schedulers(snapshot, {**obj, "spec": spec, "status": status})
+
+
+@pytest.mark.parametrize("management", ["Unmanaged", "Removed"])
+def test_a_scheduler_that_is_not_managed_is_observed_and_not_changed(management: str) -> None:
+    snapshot = state(assigned(settled(start()), {}), management)
+    sets = reconcile(snapshot).write_sets[SECONDARY_SCHEDULERS.named(NAME)]
+    assert writes(sets) == [f"replace SecondaryScheduler {NAME}"]
+    status = sets[0].obj["status"]
+    assert "assignment" not in status
+    assert status["readyReplicas"] == 0
+    found = status["conditions"]
+    expect_condition(found, names.AVAILABLE, "False", "NoReadyScheduler")
+    expect_condition(found, names.ASSIGNED, "False", "NotReady")
+    expect_condition(found, names.DEGRADED, "True", "DeploymentMissing", NAME)
+
+
+def test_what_is_not_observed_while_unmanaged_is_reported_as_such() -> None:
+    before = runs(settled(start()))
+    after = settled(state(before, "Unmanaged"))
+    assert managed_of(after) == managed_of(before)
+    found = after.status["conditions"]
+    expect_condition(found, names.SCHEDULERS_AVAILABLE, "False", None, "no scheduler pod is Ready")
+    expect_condition(found, names.SECONDARY_DEGRADED, "False")
+    expect_condition(found, names.TARGET_CONFIG_DEGRADED, "Unknown", "Unmanaged", "not observed")
+    expect_no_writes(reconcile(after))
+    back = settled(state(after, "Managed")).status["conditions"]
+    assert not [one["type"] for one in back if one.get("reason") == "Unmanaged"]
+
+
+def test_edits_have_no_effect_while_unmanaged_and_other_schedulers_are_managed() -> None:
+    snapshot = state(settled(start()), "Unmanaged")
+    snapshot = with_schedulers(replace(snapshot, scheduler=scheduler(profile="NoScoring")),
+                               secondary("mine"))  # fmt: skip
+    plan = reconcile(snapshot)
+    assert "create Deployment mine" in writes(plan.write_sets[SECONDARY_SCHEDULERS.named("mine")])
+    assert managed_of(settled(snapshot)) == managed_of(snapshot)
+
+
+@pytest.mark.parametrize("way", ["Removed", "deleted"])
+def test_what_users_set_in_it_outlives_it(way: str) -> None:
+    assign = {"namespaceSelector": {"matchLabels": {"team": "batch"}}}
+    before = settled(assigned(settled(start()), assign))
+    if way == "Removed":
+        gone = settled(state(before, "Removed"))
+    else:
+        gone = replace(before, secondaries=replace(before.secondaries, schedulers={}))
+    assert NAME not in gone.secondaries.schedulers
+    managed = state(gone, "Managed")
+    events = [event for action in reconcile(managed).actions for event in action.events]
+    assert "spec.assign" in next(e.message for e in events if e.reason == "SettingsRestored")
+    assert managed_of(settled(managed))["assign"] == assign
+
+
+def test_what_users_set_is_recorded_before_it_is_removed() -> None:
+    assign = {"podSelector": {"matchLabels": {"packed": "yes"}}}
+    unrecorded = state(assigned(settled(start()), assign), "Removed")
+    assert writes(reconcile(unrecorded).actions) == ["replace KubeScheduler cluster"]
+    recorded = settled(unrecorded)
+    assert NAME not in recorded.secondaries.schedulers
+    assert recorded.status["managedScheduler"] == {"name": NAME, "assign": assign}
+
+
+def test_what_users_have_unset_does_not_come_back() -> None:
+    snapshot = settled(assigned(settled(start()), {}))
+    obj = snapshot.secondaries.schedulers[NAME]
+    spec = {key: value for key, value in obj["spec"].items() if key != "assign"}
+    snapshot = settled(with_schedulers(snapshot, {**obj, "spec": spec}))
+    assert "managedScheduler" not in snapshot.status
+    again = settled(state(settled(state(snapshot, "Removed")), "Managed"))
+    assert "assign" not in managed_of(again)
+
+
+def test_a_scheduler_of_another_name_does_not_get_what_users_set_in_this_one() -> None:
+    gone = settled(state(settled(assigned(settled(start()), {})), "Removed"))
+    renamed = replace(gone, settings=Settings(managed_scheduler="packed"))
+    again = settled(state(renamed, "Managed"))
+    assert "assign" not in again.secondaries.schedulers["packed"]["spec"]
+
+
+def test_removed_names_the_schedulers_that_stay() -> None:
+    snapshot = with_schedulers(settled(start()), secondary("mine"))
+    removed = settled(state(snapshot, "Removed"))
+    _, _, progress = condition_in(removed.status["conditions"], names.SCHEDULERS_PROGRESSING)
+    assert NAME in progress
+    assert "those of users stay: mine" in progress
+    expect_condition(operator_conditions(removed), "Available", "Unknown", "Removed", "mine")
+    expect_condition(
+        removed.status["conditions"], names.SCHEDULERS_AVAILABLE, "False", None, '"mine"'
+    )
+
+
+def test_the_status_of_a_profile_of_a_scheduler_that_stays_is_kept_up_to_date() -> None:
+    profiles = {"own": profile("own"), "other": profile("other", scheduler="mine")}
+    snapshot = with_schedulers(start(scheduler_profiles=profiles), secondary("mine"))
+    removed = settled(state(settled(snapshot), "Removed"))
+    kept = removed.scheduler_profiles or {}
+    assert kept["own"]["status"] == {}
+    expect_condition(kept["other"]["status"]["conditions"], names.ACCEPTED, "True")
+    expect_no_writes(replace(reconcile(removed), write_sets={}))
+
+
+def test_the_profile_is_named_once_pods_run_it() -> None:
+    """A ConfigMap has a record of the settings that it was made of."""
+    snapshot = runs(settled(start(scheduler=scheduler(profile="NoScoring"))))
+    _, _, before = condition_in(operator_conditions(snapshot), "Available")
+    assert NAME in before
+    assert "profile" not in before
+    record = recorded_inputs.record(scheduler(profile="HighNodeUtilization"), kubescheduler())
+    labels = {names.CONFIG_HASH_LABEL: "0123"}
+    config_map = {
+        "metadata": {
+            "name": "c",
+            "labels": labels,
+            "annotations": {names.ACCEPTED_SETTINGS_ANNOTATION: record},
+        }
+    }
+    pod = {"metadata": {"name": "p", "labels": labels}, "spec": {},
+           "status": {"conditions": [ready_condition()]}}  # fmt: skip
+    created: Any = {NAME: {CONFIG_MAPS: {"c": config_map}, PODS: {"p": pod}}}
+    running = replace(snapshot, secondaries=replace(snapshot.secondaries, objects=created))
+    (available,) = (c for c in scheduler_conditions(running) if c.type.endswith("Available"))
+    assert f"{NAME} (profile HighNodeUtilization) schedules" in available.message
 
 
 def test_a_provider_that_cannot_be_seen_is_reported_with_the_reason() -> None:

@@ -139,17 +139,27 @@ def test_a_defect_of_the_validation_is_an_error_of_the_object(
     assert environment(plan) == []
 
 
-def test_a_removal_forgets_the_status() -> None:
-    obj = operator_settings(**GOGC, status={"acceptedGeneration": 1})
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [
+        ({"acceptedGeneration": 1}, {}),
+        (
+            {"acceptedGeneration": 1, "placementCheck": {"ran": ["0" * 64], "state": "Held"}},
+            {"placementCheck": {"ran": ["0" * 64]}},
+        ),
+    ],
+    ids=["accepted", "ran"],
+)
+def test_a_removal_forgets_all_of_the_status_except_what_ran(status: Any, left: Any) -> None:
     cluster = with_settings(
-        obj,
+        operator_settings(**GOGC, status=status),
         kubescheduler=kubescheduler(managementState="Removed"),
         scheduler=scheduler(),
         nodes={},
         operand_pods={},
     )
     reports = [a for a in reconcile(cluster).reports if a.resource == OPERATOR_SETTINGS]
-    assert [a.obj["status"] for a in reports] == [{}]
+    assert [a.obj["status"] for a in reports] == [left]
 
 
 def test_edits_between_two_revisions_are_named() -> None:

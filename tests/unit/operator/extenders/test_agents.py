@@ -15,6 +15,11 @@ from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.config.effective.control_plane.scheduler import effective_control_plane
+from kube_scheduler_operator.config.effective.extenders.agent import (
+    ManagedAgent,
+    container,
+    sidecar,
+)
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -169,6 +174,22 @@ def test_an_agent_that_binds_has_its_own_service_account(cluster: FakeCluster) -
     cluster.extender("safe", agent={**SAFE, "verbs": {"bind": True}})
     cluster.settle()
     assert pod_spec(cluster)["serviceAccountName"] == "scheduler-extender-binder"
+
+
+def test_an_agent_binds_pods_of_its_own_schedulers_profiles(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent={**SAFE, "verbs": {"bind": True}})
+    cluster.extender("other", agent=SAFE)
+    cluster.settle()
+
+    def file(name: str) -> Any:
+        data = cluster.get(CONFIG_MAPS, f"extender-{name}", TARGET)["data"]
+        return json.loads(data["extender.json"])
+
+    assert file("safe")["bind"] == {"schedulerNames": ["default-scheduler"]}
+    assert "bind" not in file("other")
+    cluster.profile("batch")
+    cluster.settle()
+    assert file("safe")["bind"] == {"schedulerNames": ["batch", "default-scheduler"]}
 
 
 def test_every_field_of_an_agent(cluster: FakeCluster) -> None:
@@ -455,3 +476,36 @@ def test_agents_have_the_workload_annotations_of_openshift(cluster: FakeCluster)
     assert daemon_set["spec"]["template"]["metadata"]["annotations"] == dict(
         OPENSHIFT.static_pod_annotations
     )
+
+
+def test_agents_are_reported_as_not_observed_while_unmanaged(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    assert condition(cluster, names.AVAILABLE)[0] == "True"
+    cluster.put(KUBE_SCHEDULERS, "cluster", managementState="Unmanaged")
+    cluster.settle()
+    for type_ in (names.AVAILABLE, names.DEGRADED):
+        assert condition(cluster, type_)[:2] == ("Unknown", "Unmanaged")
+    cluster.put(KUBE_SCHEDULERS, "cluster", managementState="Managed")
+    cluster.settle()
+    assert condition(cluster, names.AVAILABLE)[0] == "True"
+    reported = [reason for _, reason, _ in cluster.recorder.events]
+    assert "SchedulerExtenderRecovered" not in reported
+
+
+# --- probes ---------------------------------------------------------------------------------------
+
+
+def noticed(probe: Any) -> int:
+    """Seconds until a probe that no process answers has failed often enough."""
+    failures: int = probe.get("failureThreshold", 3)
+    seconds: int = failures * probe["periodSeconds"] + probe["timeoutSeconds"]
+    return seconds + int(probe.get("terminationGracePeriodSeconds", 0))
+
+
+def test_that_an_agent_hangs_shows_by_readiness_or_by_a_restart() -> None:
+    on_a_node = container(ManagedAgent("safe", SAFE, 5401), "image")
+    assert noticed(on_a_node["readinessProbe"]) <= 20
+    beside_a_scheduler = container(sidecar("safe", SAFE, 5401), "image")
+    assert "readinessProbe" not in beside_a_scheduler
+    assert noticed(beside_a_scheduler["livenessProbe"]) <= 21

@@ -62,7 +62,7 @@ PROMETHEUS: dict[str, Any] = {
 def test_all_objects(name: str, spec: dict[str, Any], golden: Golden) -> None:
     world = World(image_pull_secrets=("pull",) if name == "everything" else ())
     world.put(**spec)
-    world.secret("prometheus", token_for="prometheus.monitoring")
+    world.secret("prometheus", token_for="prometheus.monitoring_9090")
     world.run()
     objects = [
         strip(obj)
@@ -143,7 +143,7 @@ def test_exporter_parses_its_flags(spec: dict[str, Any], world: World) -> None:
 def test_annotator_parses_its_flags_and_mounts_its_files(
     spec: dict[str, Any], world: World
 ) -> None:
-    world.secret("prometheus", token_for="prometheus.monitoring")
+    world.secret("prometheus", token_for="prometheus.monitoring_9090")
     world.put(**copy.deepcopy(spec))
     world.run()
     pod = world.one(DEPLOYMENTS, "load-annotator-default")["spec"]["template"]["spec"]

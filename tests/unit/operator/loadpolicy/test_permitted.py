@@ -18,6 +18,7 @@ from .world import World
 
 HOST = "prometheus.monitoring"
 URL = f"https://{HOST}:9090"
+PLACE = f"{HOST}_9090"
 OPTIONS = CheckOptions(Gates(Version(1, 35)))
 LABEL = "kube-scheduler-operator.dev/token-for"
 FIX = f"kubectl -n kube-scheduler-operator label secret prometheus {LABEL}="
@@ -27,8 +28,8 @@ def arguments(*args: str) -> dict[str, Any]:
     return {"source": {"nodeMetrics": {"args": list(args)}}}
 
 
-def token(url: str = URL, name: str = "prometheus") -> dict[str, Any]:
-    prometheus = {"url": url, "tokenSecret": {"name": name}}
+def token(url: str = URL, name: str = "prometheus", **settings: Any) -> dict[str, Any]:
+    prometheus = {"url": url, "tokenSecret": {"name": name}, **settings}
     return {"source": {"type": "Prometheus", "prometheus": prometheus}}
 
 
@@ -58,14 +59,21 @@ ATTACKS: list[tuple[dict[str, Any], str]] = [
     (token(f"https://{HOST}/?x="), "source.prometheus.url"),
     (token("https://[fd00::1]:9090"), "source.prometheus.url"),
     (token(f"https://{'a' * 64}"), "source.prometheus.url"),
+    (token(f"https://{'a' * 60}:9090"), "source.prometheus.url"),
+    (token(f"https://{HOST}_9090"), "source.prometheus.url"),
+    (token(f"http://{HOST}:9090"), "source.prometheus.url"),
+    (token(f"HTTP://{HOST}"), "source.prometheus.url"),
+    (token(insecureSkipVerify=True), "source.prometheus.insecureSkipVerify"),
+    (token(f"https://{HOST}"), "source.prometheus.tokenSecret.name"),
+    (token(f"https://{HOST}:9091"), "source.prometheus.tokenSecret.name"),
 ]
 IDS = [f"{path} {number}" for number, (_, path) in enumerate(ATTACKS)]
 
 
 def labelled() -> World:
-    """A cluster whose administrator permits one token for one host."""
+    """A cluster whose administrator permits one token for one host and port."""
     world = World()
-    world.secret("prometheus", token_for=HOST)
+    world.secret("prometheus", token_for=PLACE)
     return world
 
 
@@ -83,8 +91,8 @@ def test_a_setting_that_gives_more_than_load_is_refused(spec: dict[str, Any], pa
 
 @pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=IDS)
 def test_validate_refuses_it_in_a_file(spec: dict[str, Any], path: str) -> None:
-    finding, *_ = validate([("f", json.dumps(load_policy(**spec)))], OPTIONS).findings
-    assert finding.path == f"spec.{path}"
+    findings = validate([("f", json.dumps(load_policy(**spec)))], OPTIONS).findings
+    (finding,) = (finding for finding in findings if finding.path == f"spec.{path}")
     assert finding.fix
     # Only the cluster has the labels of its Secrets.
     assert finding.severity == ("warning" if path.endswith("tokenSecret.name") else "error")
@@ -92,7 +100,7 @@ def test_validate_refuses_it_in_a_file(spec: dict[str, Any], path: str) -> None:
 
 def test_validate_names_the_label_that_a_token_needs() -> None:
     (finding,) = validate([("f", json.dumps(load_policy(**token())))], OPTIONS).findings
-    assert (finding.severity, finding.fix) == ("warning", f"run {FIX}{HOST}")
+    assert (finding.severity, finding.fix) == ("warning", f"run {FIX}{PLACE}")
 
 
 @pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=IDS)
@@ -116,7 +124,6 @@ def test_after_a_refused_edit_the_last_accepted_version_stays(
         arguments("--cgroup=/system.slice/kubelet-of-$(NODE_NAME)", "--cpu-capacity=3500m"),
         arguments("--cgroup=/kubelet.slice/a:b@1", "--memory-capacity=8Gi"),
         token(),
-        token(f"http://{HOST}"),
         token(f"HTTPS://{HOST.upper()}:9090/prometheus"),
     ],
     ids=str,
@@ -128,13 +135,30 @@ def test_documented_settings_are_accepted(spec: dict[str, Any]) -> None:
     assert world.condition("Accepted")[0] == "True", world.condition("Accepted")
 
 
+@pytest.mark.parametrize("url", [f"https://{HOST}", f"https://{HOST}:443/api"])
+def test_the_label_for_the_port_of_https_has_no_port(url: str) -> None:
+    world = World()
+    world.secret("prometheus", token_for=HOST)
+    world.put(**token(url))
+    world.run()
+    assert world.condition("Accepted")[0] == "True", world.condition("Accepted")
+
+
+def test_without_a_token_http_and_unverified_certificates_are_accepted() -> None:
+    for settings in ({"url": f"http://{HOST}"}, {"url": URL, "insecureSkipVerify": True}):
+        world = World()
+        world.put(source={"type": "Prometheus", "prometheus": settings})
+        world.run()
+        assert world.condition("Accepted")[0] == "True", world.condition("Accepted")
+
+
 def test_labelling_the_secret_is_the_fix() -> None:
     world = World()
     world.put(**token())
     world.run()
     message = world.condition("Accepted")[2]
-    assert f"{FIX}{HOST}" in message
-    world.secret("prometheus", token_for=HOST)
+    assert f"{FIX}{PLACE}" in message
+    world.secret("prometheus", token_for=PLACE)
     world.run()
     assert world.condition("Accepted")[0] == "True"
 
@@ -146,5 +170,5 @@ def test_a_policy_that_was_accepted_without_the_label_keeps_running_and_names_th
     world.secret("prometheus")
     world.run()
     assert world.condition("Accepted")[:2] == ("False", "LastAcceptedInUse")
-    assert f"{FIX}{HOST}" in world.condition("Accepted")[2]
+    assert f"{FIX}{PLACE}" in world.condition("Accepted")[2]
     assert world.one(DEPLOYMENTS, "load-annotator-default")["spec"] == before

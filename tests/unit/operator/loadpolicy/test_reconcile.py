@@ -15,6 +15,7 @@ from kube_scheduler_operator.kube.resource import (
     LOAD_POLICIES,
     Resource,
 )
+from kube_scheduler_operator.operator.loadpolicy import reconcile
 from kube_scheduler_operator.scheduling.load.policy import LoadPolicy
 from kube_scheduler_operator.scheduling.load.policy_files import read_policy
 
@@ -342,6 +343,25 @@ def test_source_without_any_answer_degrades_the_cluster(world: World) -> None:
     assert "metrics.k8s.io: 404" in world.degraded()
 
 
+def test_where_no_exporter_is_created_the_message_names_the_usual_reason(world: World) -> None:
+    """Pod Security refuses Pods with access to their node; only events report it."""
+    world.installed()
+    counts = {"desiredNumberScheduled": 3, "currentNumberScheduled": 0, "numberReady": 0}
+    world.change(DAEMON_SETS, "node-metrics-default", status=counts)
+    world.cycle(known=0, error="10.0.0.1:19101: connection refused")
+    world.run()
+    for condition in ("Available", "Degraded"):
+        message = world.condition(condition)[2]
+        assert "no Pod of node-metrics exists on any of 3 nodes" in message
+        assert "daemonset node-metrics-default" in message
+        assert "MetricsServer" in message
+    world.change(
+        DAEMON_SETS, "node-metrics-default", status={**counts, "currentNumberScheduled": 3}
+    )
+    world.run()
+    assert "node-metrics is Ready on 0 of 3 nodes" in world.condition("Degraded")[2]
+
+
 def test_exporters_that_are_not_ready_are_counted(world: World) -> None:
     world.installed()
 
@@ -401,3 +421,17 @@ def test_policy_being_deleted_counts_as_absent(world: World) -> None:
     world.change(LOAD_POLICIES, "default", metadata=leaving)
 
     assert "create Job load-cleanup" in world.run()
+
+
+def test_a_defect_leaves_nothing_called_available(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("x")
+
+    world.installed()
+    assert world.condition("Available")[0] == "True"
+    monkeypatch.setattr(reconcile, "effective_request", broken)
+    world.run()
+    assert world.condition("Degraded")[:2] == ("True", "OperatorError")
+    assert world.condition("Available")[:2] == ("Unknown", "OperatorError")

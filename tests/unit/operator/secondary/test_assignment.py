@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.kube.resource import PODS
 from kube_scheduler_operator.operator.model.snapshot import AssignmentWay, PendingPod, Snapshot
-from kube_scheduler_operator.operator.secondary import assignment
+from kube_scheduler_operator.operator.secondary import assignment, reconcile
 from kube_scheduler_operator.operator.secondary.assignment import (
     assigned_pods,
     chosen,
@@ -18,6 +19,7 @@ from kube_scheduler_operator.operator.secondary.assignment import (
     overlap,
 )
 
+from ....builders import kubescheduler
 from .world import NAME, NAMESPACE, World
 
 BATCH = {"namespaceSelector": {"matchLabels": {"team": "batch"}}}
@@ -121,12 +123,20 @@ def test_pods_are_described_in_words() -> None:
 
 
 class Assigning(World):
-    """A world in which the API server has a policy."""
+    """A world in which the API server has a policy.
+
+    Attributes:
+        state: `spec.managementState` of KubeScheduler; None if that does not exist.
+    """
 
     way: AssignmentWay | None = AssignmentWay.POLICY
+    state: str | None = None
 
     def snapshot(self) -> Snapshot:
-        return replace(super().snapshot(), assignment_way=self.way)
+        snapshot = replace(super().snapshot(), assignment_way=self.way)
+        if self.state is None:
+            return snapshot
+        return replace(snapshot, kubescheduler=kubescheduler(managementState=self.state))
 
     def ready(self, name: str = NAME, **spec: Any) -> None:
         """A SecondaryScheduler whose rollout has ended."""
@@ -189,10 +199,7 @@ def test_a_scheduler_that_is_away_loses_its_assignment_with_one_event(
     assert assigning.assignment() is None
     status, reason, message = assigning.condition(names.ASSIGNED)
     assert (status, reason) == ("False", assignment.NOT_READY)
-    assert message == (
-        "this scheduler does not schedule, or was restarted a moment ago; new Pods go to "
-        "default-scheduler"
-    )
+    assert message == "no scheduler pod is Ready; new Pods go to default-scheduler"
     reported = [event for event in assigning.events if "Assigned is False" in event]
     assert reported == [f'SecondaryScheduler "{NAME}": Assigned is False: {message}']
     assigning.run()
@@ -201,6 +208,18 @@ def test_a_scheduler_that_is_away_loses_its_assignment_with_one_event(
     assigning.run()
     assert assigning.assignment() == {"schedulerName": NAME, "pods": BATCH}
     assert [event for event in assigning.events if "Assigned is True" in event]
+
+
+def test_pods_that_are_being_deleted_do_not_count(assigning: Assigning) -> None:
+    """They are Ready until their process has ended, as when the Deployment is deleted."""
+    assigning.ready(assign=BATCH)
+    for pod in assigning.cluster.list(PODS):
+        metadata = {**pod["metadata"], "deletionTimestamp": assigning.cluster.clock.stamp()}
+        assigning.cluster.keep(PODS, {**pod, "metadata": metadata})
+    assigning.run()
+    assert assigning.assignment() is None
+    assert assigning.status()["readyReplicas"] == 0
+    assert assigning.condition(names.AVAILABLE)[:2] == ("False", "NoReadyScheduler")
 
 
 def test_a_scheduler_that_crashes_again_and_again_gets_no_pods(assigning: Assigning) -> None:
@@ -221,7 +240,9 @@ def test_a_scheduler_that_crashes_again_and_again_gets_no_pods(assigning: Assign
         assigning.pod(hash_, conditions=[ready], containerStatuses=[container])
         assigning.run()
         assert assigning.condition(names.AVAILABLE)[0] == "True"
-        assert assigning.condition(names.ASSIGNED)[:2] == ("False", assignment.NOT_READY)
+        status, reason, message = assigning.condition(names.ASSIGNED)
+        assert (status, reason) == ("False", assignment.NOT_READY)
+        assert message.startswith("it was restarted less than 10 s ago")
         assert assigning.wait is not None
         assert assigning.wait <= 10
 
@@ -259,6 +280,99 @@ def test_a_replica_has_time_to_take_over(assigning: Assigning) -> None:
     assigning.leases_seen[NAMESPACE, NAME] = assigning.cluster.now
     assigning.run()
     assert assigning.assignment() is not None
+
+
+def test_a_scheduler_that_hangs_loses_its_assignment_when_its_lease_expires(
+    assigning: Assigning,
+) -> None:
+    """Its Pod is Ready until its probe has failed three times, which is after half a minute."""
+    assigning.ready(assign=BATCH)
+    assert assigning.wait is not None
+    assert assigning.wait <= 15
+    assigning.cluster.now += timedelta(seconds=14.9)
+    assigning.run()
+    assert assigning.assignment() is not None
+    for seconds in (0.1, 2.0, 2.0, 4.0, 20.0):  # Available becomes False in between
+        assigning.cluster.now += timedelta(seconds=seconds)
+        assigning.run()
+        assert assigning.assignment() is None
+        status, reason, message = assigning.condition(names.ASSIGNED)
+        assert (status, reason) == ("False", assignment.NOT_READY)
+        assert f"no renewal of the Lease {NAMESPACE}/{NAME} was observed for 15 s" in message
+    assigning.leases_seen[NAMESPACE, NAME] = assigning.cluster.now
+    assigning.run()
+    assert assigning.assignment() is not None
+
+
+def test_an_outage_of_the_api_server_withdraws_nothing(assigning: Assigning) -> None:
+    """The operator has seen no renewal during it, and no Pod could be created."""
+    assigning.ready(assign=BATCH)
+    assigning.cluster.now += timedelta(seconds=60)
+    assigning.answered_since = None
+    assigning.run()
+    assert assigning.assignment() is not None
+    assigning.answered_since = assigning.cluster.now
+    assigning.run()
+    assert assigning.assignment() is not None
+    assigning.cluster.now += timedelta(seconds=15)
+    assigning.run()
+    assert assigning.assignment() is None
+
+
+@pytest.mark.parametrize("state", [None, "Managed", "Unmanaged", "Removed"])
+def test_assignments_are_withdrawn_whatever_the_state_of_kubescheduler(
+    assigning: Assigning, state: str | None
+) -> None:
+    assigning.state = state
+    assigning.ready(assign=BATCH)
+    assert assigning.assignment() is not None
+    assigning.no_pods()
+    assigning.run()
+    assert assigning.assignment() is None
+    assert assigning.status()["readyReplicas"] == 0
+    assert assigning.condition(names.AVAILABLE)[0] == "False"
+    assert assigning.condition(names.ASSIGNED)[0] == "False"
+
+
+def test_a_defect_does_not_stop_the_withdrawal(
+    assigning: Assigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assigning.ready(assign=BATCH)
+    monkeypatch.setattr(reconcile, "plan", _broken)
+    assigning.run()
+    assert assigning.condition(names.DEGRADED)[:2] == ("True", "OperatorError")
+    assert assigning.condition(names.AVAILABLE)[0] == "True"
+    assert assigning.assignment() is not None
+    assigning.no_pods()
+    assigning.run()
+    assert assigning.condition(names.AVAILABLE)[0] == "False"
+    assert assigning.assignment() is None
+
+
+def test_a_scheduler_that_cannot_be_observed_gets_no_pods(
+    assigning: Assigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assigning.ready(assign=BATCH)
+    monkeypatch.setattr(reconcile, "read_pod", _broken)
+    assigning.run()
+    assert assigning.assignment() is None
+    assert assigning.condition(names.DEGRADED)[:2] == ("True", "OperatorError")
+    assert assigning.condition(names.ASSIGNED)[:2] == ("False", assignment.NOT_KNOWN)
+
+
+def test_a_failed_composition_of_all_does_not_stop_the_withdrawal(
+    assigning: Assigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assigning.ready(assign=BATCH)
+    monkeypatch.setattr(reconcile, "effective_secondaries", _broken)
+    assigning.no_pods()
+    assigning.run()
+    assert assigning.assignment() is None
+    assert assigning.condition(names.DEGRADED)[:2] == ("True", "OperatorError")
+
+
+def _broken(*_: Any) -> Any:
+    raise ZeroDivisionError("x")
 
 
 def test_pods_that_wait_for_it_are_named_with_what_to_do(assigning: Assigning) -> None:

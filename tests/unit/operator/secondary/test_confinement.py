@@ -32,6 +32,17 @@ def with_sidecar(**fields: Any) -> dict[str, Any]:
     return {"sidecars": [sidecar(**fields)]}
 
 
+OWN_IMAGE = "registry.example/own:v1"
+OWN_PROGRAM = names.PROGRAM
+MIRRORS = AllowedImages(("registry.example/*", "mirror.example/*"))
+
+
+def own(**fields: Any) -> dict[str, Any]:
+    """A sidecar with the operator's own image; by default it is an extender."""
+    extender = {"args": ["extender", "--no-watch", "--policy=foo"], **fields}
+    return with_sidecar(**{"image": OWN_IMAGE, **extender})
+
+
 def with_volume(**source: Any) -> dict[str, Any]:
     return {"volumes": [{"name": "data", **source}]}
 
@@ -101,6 +112,18 @@ ATTACKS = [
     ),
     ({"volumes": [{"name": "api-access", "emptyDir": {}}]}, "volumes[0].name"),
     ({"sidecars": [{"name": "x", "image": "evil.example/x:v1"}]}, "sidecars[0].image"),
+    (with_sidecar(livenessProbe={"exec": {"command": ["id"]}}), "sidecars[0].livenessProbe.exec"),
+    (
+        with_sidecar(lifecycle={"postStart": {"exec": {"command": ["id"]}}}),
+        "sidecars[0].lifecycle.postStart.exec",
+    ),
+    (with_sidecar(env=[{"name": "PYTHONPATH", "value": "/x"}]), "sidecars[0].env[0].name"),
+    (with_sidecar(env=[{"name": "LD_PRELOAD", "value": "/x"}]), "sidecars[0].env[0].name"),
+    (with_sidecar(env=[{"name": "node_options", "value": "-r x"}]), "sidecars[0].env[0].name"),
+    (
+        with_sidecar(envFrom=[{"prefix": "LD_", "configMapRef": {"name": "c"}}]),
+        "sidecars[0].envFrom[0].prefix",
+    ),
     ({"image": "evil.example/kube-scheduler:v1.35.4"}, "image"),
     ({"command": ["kube-scheduler", "--master=https://evil.example"]}, "command[1]"),
     ({"command": ["sh", "-c", "cat /var/run/secrets/x"]}, "command[1]"),
@@ -119,12 +142,42 @@ ATTACKS = [
     ({"extraArguments": {"vmodule": "a=1\x00"}}, "extraArguments.vmodule"),
 ]  # fmt: skip
 
+OWN_ATTACKS = [
+    (own(command=["python3", "-c", "import os"]), "sidecars[0].args"),
+    (own(command=["python3", "-c", "import os"], args=None), "sidecars[0].command"),
+    (own(command=["/usr/bin/env", OWN_PROGRAM]), "sidecars[0].args"),
+    (own(args=["simulate", "--kube-scheduler=/data/x"]), "sidecars[0].args"),
+    (own(args=["extender", "--policy=foo"]), "sidecars[0].args"),
+    (own(args=["extender", "--no-watch", "--kubeconfig=/data/x"]), "sidecars[0].args"),
+    (own(args=["extender", "--no-watch", "--kubec=/data/x"]), "sidecars[0].args"),
+    (own(args=["$(A)", "--no-watch"]), "sidecars[0].args"),
+    (own(args=["extender", "", "--no-watch"]), "sidecars[0].args"),
+    (own(args=["extender", "--no-watch", "--config=$(A)"]), "sidecars[0].args"),
+    (own(env=[{"name": "KUBECONFIG", "value": "/x"}]), "sidecars[0].env[0].name"),
+    (own(envFrom=[{"configMapRef": {"name": "c"}}]), "sidecars[0].envFrom"),
+    (
+        own(volumeMounts=[{"name": "data", "mountPath": "/data/../usr/local/bin"}])
+        | {"volumes": [{"name": "data", "configMap": {"name": "c", "defaultMode": 0o755}}]},
+        "sidecars[0].volumeMounts[0].mountPath",
+    ),
+    (
+        own(image="mirror.example/kube-scheduler-operator@sha256:0", command=["python3"]),
+        "sidecars[0].args",
+    ),
+    ({"image": OWN_IMAGE, "command": ["python3"]}, "image"),
+]  # fmt: skip
+"""Of the operator's own image, whose name the admission policies do not know."""
+EVERY_ATTACK = [*ATTACKS, *OWN_ATTACKS]
+each_attack = pytest.mark.parametrize(
+    ("spec", "path"), EVERY_ATTACK, ids=[path for _, path in EVERY_ATTACK]
+)
 
-@pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=[path for _, path in ATTACKS])
+
+@each_attack
 def test_a_setting_that_gives_more_than_a_scheduler_is_refused(
     spec: dict[str, Any], path: str
 ) -> None:
-    world = World(allowed_images=AllowedImages(("registry.example/*",)))
+    world = World(allowed_images=MIRRORS, operator_image=OWN_IMAGE)
     world.put(**spec)
     world.run()
     status, _, message = world.condition(names.DEGRADED)
@@ -134,12 +187,12 @@ def test_a_setting_that_gives_more_than_a_scheduler_is_refused(
     assert not any(kind == DEPLOYMENTS for kind, _, _ in world.objects)
 
 
-@pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=[path for _, path in ATTACKS])
+@each_attack
 def test_after_a_refused_edit_the_last_accepted_content_keeps_running(
     spec: dict[str, Any], path: str
 ) -> None:
     del path
-    world = World(allowed_images=AllowedImages(("registry.example/*",)))
+    world = World(allowed_images=MIRRORS, operator_image=OWN_IMAGE)
     good = world.installed()
     world.put(**spec)
     world.run()
@@ -156,6 +209,17 @@ ALLOWED: list[dict[str, Any]] = [
         "sidecars": [sidecar(volumeMounts=[{"name": "data", "mountPath": "/data"}])],
         "volumes": [{"name": "data", "emptyDir": {}}],
     },
+    own(),
+    own(command=[OWN_PROGRAM]),
+    own(command=["/usr/local/bin/kube-scheduler-operator", "extender"], args=["--no-watch"]),
+    own(
+        args=["extender", "--config=/config/extender.yaml", "--no-watch", "--port=8888"],
+        env=[{"name": "LOG_LEVEL", "value": "DEBUG"}],
+        volumeMounts=[{"name": "data", "mountPath": "/config"}],
+    )
+    | {"volumes": [{"name": "data", "configMap": {"name": "c"}}]},
+    with_sidecar(command=["/extender"], args=["--x"]),
+    with_sidecar(lifecycle={"preStop": {"sleep": {"seconds": 1}}}),
     with_volume(configMap={"name": "c"}),
     with_volume(projected={"sources": [{"configMap": {"name": "c"}}]}),
     {"image": "registry.example/scheduler-plugins/kube-scheduler:v0.31.8"},
@@ -167,8 +231,8 @@ ALLOWED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("spec", ALLOWED, ids=map(json.dumps, ALLOWED))
-def test_what_pod_security_restricted_allows_stays_allowed(spec: dict[str, Any]) -> None:
-    world = World(allowed_images=AllowedImages(("registry.example/*",)))
+def test_an_allowed_image_with_its_program_stays_allowed(spec: dict[str, Any]) -> None:
+    world = World(allowed_images=MIRRORS, operator_image=OWN_IMAGE)
     world.put(**spec)
     world.run()
     assert world.condition(names.DEGRADED)[0] == "False", world.condition(names.DEGRADED)

@@ -79,6 +79,18 @@ def test_an_agent_is_a_sidecar_and_part_of_the_content(world: World) -> None:
     }  # fmt: skip
 
 
+def test_an_agent_binds_pods_of_the_schedulers_own_profiles(world: World) -> None:
+    world.extender("safe", agent={**SAFE, "verbs": {"bind": True}}, port=5401)
+    world.profile("batch")
+    world.installed()
+    (data,) = (
+        obj["data"]
+        for (kind, _, name), obj in world.objects.items()
+        if kind == CONFIG_MAPS and name == f"{NAME}-config-{world.running()}"
+    )
+    assert json.loads(data["extender-safe.json"])["bind"] == {"schedulerNames": ["batch", NAME]}
+
+
 def test_an_agent_may_have_the_name_of_its_policy() -> None:
     agent = ManagedAgent("congestion", {"policies": [{"name": "congestion"}]}, 5402)
     config = from_document(json.loads(agent_file(agent)))

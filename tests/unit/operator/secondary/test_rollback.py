@@ -42,6 +42,20 @@ def test_a_refused_configuration_is_rolled_back_and_not_retried(world: World) ->
     assert world.condition(names.DEGRADED)[0] == "False"
 
 
+def test_a_warning_about_a_refused_configuration_does_not_count_as_in_use(world: World) -> None:
+    world.installed()
+    world.put(image="registry.k8s.io/kube-scheduler:v1.99.0")
+    world.run()
+    bad = world.running()
+    status, _, warning = world.condition(names.WARNINGS)
+    assert (status, "refused" in warning) == ("True", False)
+    world.pod(bad, **refusing(BAD))
+    world.run()
+    assert world.running() != bad
+    _, _, warning = world.condition(names.WARNINGS)
+    assert f"kube-scheduler refused configuration {bad}, which has this" in warning
+
+
 def test_a_force_redeployment_reason_retries_a_refused_configuration(world: World) -> None:
     world.installed()
     world.put(config={"parallelism": 4})

@@ -91,11 +91,14 @@ def test_types_precede_healthy_messages_only_on_openshift(platform: Any, message
     ] == message
 
 
+YOUNG = "StaticPodsDegraded is True, which counts after 30 s: no pod"
+
+
 @pytest.mark.parametrize(
     ("platform", "bad", "message"),
     [
         (KUBEADM, False, "3 of 3 nodes at revision 7"),
-        (KUBEADM, True, "all Ready\nStaticPodsDegraded: no pod"),
+        (KUBEADM, True, f"all Ready\n{YOUNG}"),
         (OPENSHIFT, False, "NodeControllerDegraded: all Ready"),
     ],
     ids=["elsewhere", "an error within its inertia", "OpenShift"],
@@ -121,7 +124,7 @@ def test_types_precede_the_messages_of_unhealthy_conditions() -> None:
     bad = {"type": "StaticPodsDegraded", "status": "True", "reason": "Error", "message": "no pod"}
     good = {"type": "NodeControllerDegraded", "status": "False", "message": "all Ready"}
     for since, status, message in (
-        (fresh, "False", "StaticPodsDegraded: no pod\nall Ready"),
+        (fresh, "False", f"{YOUNG}\nall Ready"),
         (AGES_AGO, "True", "StaticPodsDegraded: no pod"),
     ):
         obj = plan(conditions=[{**bad, "lastTransitionTime": since}, good]).object
@@ -178,6 +181,18 @@ def test_unmanaged_conditions_are_unknown_with_an_explanation(state: str) -> Non
         assert condition["reason"] == state
         assert f"spec.managementState of KubeScheduler cluster is {state}" in condition["message"]
     assert planned.requeue_after is None
+
+
+def test_the_message_names_the_annotation_that_requests_the_state() -> None:
+    annotations = {names.MANAGEMENT_ANNOTATION: "Unmanaged"}
+    kubescheduler = {"metadata": {"annotations": annotations}, "spec": {}}
+    seen = snapshot(kubescheduler=kubescheduler, now=NOW, cluster_operator=None)
+    obj, _ = desired_cluster_operator(seen, HEALTHY, VERSIONS)
+    assert obj is not None
+    assert all(
+        f"[{names.MANAGEMENT_ANNOTATION}] of KubeScheduler cluster is Unmanaged" in c["message"]
+        for c in obj["status"]["conditions"]
+    )
 
 
 @pytest.mark.parametrize("state", ["", "Managed", "Force"])

@@ -227,6 +227,18 @@ def test_available_outlasts_a_planned_restart() -> None:
     assert available.inertia is AVAILABLE_INERTIA
 
 
+def test_a_bad_condition_that_does_not_count_yet_is_named_as_such() -> None:
+    available = next(a for a in AGGREGATES if a.type == "Available")
+    young = Condition("StaticPodsAvailable", "False", "R", "none Ready", NOW)
+    other = Condition("SecondarySchedulersAvailable", "True", "R", "all run", NOW)
+    result = union(available, [young, other], NOW, prefix_healthy=False).condition
+    assert result.status == "True"
+    assert result.message.splitlines() == [
+        "StaticPodsAvailable is False, which counts after 30 s: none Ready",
+        "all run",
+    ]
+
+
 def test_only_degraded_and_available_have_inertia() -> None:
     without = {a.type for a in AGGREGATES if a.inertia == NO_INERTIA}
     assert without == {"Progressing", "Upgradeable", "EvaluationConditionsDetected"}

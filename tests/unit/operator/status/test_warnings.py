@@ -48,5 +48,11 @@ def test_the_name_of_the_owner_is_omitted() -> None:
     assert condition.message == "spec.plugins[01]: m\nspec.plugins[02]: m"
 
 
+def test_each_warning_about_settings_that_do_not_run_states_why() -> None:
+    found = [finding(1, "x" * 1000), finding(2)]
+    lines = warnings_condition("T", found, unused="revision 2 was refused").message.splitlines()
+    assert [line.endswith(" (revision 2 was refused)") for line in lines] == [True, True]
+
+
 def test_warnings_do_not_affect_the_cluster_operator() -> None:
     assert not any(type_.endswith(each.type) for type_ in TYPES for each in AGGREGATES)

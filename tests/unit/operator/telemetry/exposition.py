@@ -43,6 +43,15 @@ def served_metrics() -> dict[str, tuple[str, set[str]]]:
     return found
 
 
+def helps() -> dict[str, str]:
+    """Name of a metric, as Prometheus stores it -> its HELP."""
+    text = busy_operator().render("")[0].decode()
+    return {
+        f"{family.name}_total" if family.type == "counter" else family.name: family.documentation
+        for family in text_string_to_metric_families(text)
+    }
+
+
 def served_samples() -> set[str]:
     """The names of all series, as a query has them."""
     text = busy_operator().render("")[0].decode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,15 +11,19 @@ import pytest
 from kube_scheduler_operator.kube.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from kube_scheduler_operator.operator.telemetry import authorize
 from kube_scheduler_operator.operator.telemetry.authorize import (
+    ALL_REVIEWS_AT_ONCE,
+    REVIEWS_AT_ONCE,
     AuthorizationResult,
+    CachedReviews,
+    TooManyReviewsError,
     User,
-    cached,
     delegated,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+ADDRESS = "10.0.0.1"
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
 
 
@@ -92,49 +98,107 @@ class Counting:
 async def test_result_is_cached_for_its_lifetime(allowed: bool, seconds: int) -> None:
     asked = Counting(allowed=allowed)
     now = 0.0
-    ask = cached(asked, lambda: now)
-    await ask("t", "/metrics")
+    ask = CachedReviews(asked, lambda: now)
+    await ask("t", "/metrics", ADDRESS)
     now = seconds - 0.1
-    await ask("t", "/metrics")
+    await ask("t", "/metrics", ADDRESS)
     assert len(asked.calls) == 1
     now = seconds
-    await ask("t", "/metrics")
+    await ask("t", "/metrics", ADDRESS)
     assert len(asked.calls) == 2
 
 
 async def test_each_token_and_path_has_its_own_result() -> None:
     asked = Counting(allowed=True)
-    ask = cached(asked, lambda: 0.0)
+    ask = CachedReviews(asked, lambda: 0.0)
     for token, path in [("a", "/x"), ("b", "/x"), ("a", "/y"), ("a", "/x")]:
-        await ask(token, path)
+        await ask(token, path, ADDRESS)
     assert asked.calls == [("a", "/x"), ("b", "/x"), ("a", "/y")]
 
 
 async def test_error_is_not_cached() -> None:
     asked = Counting(allowed=True)
-    ask = cached(asked, lambda: 0.0)
+    ask = CachedReviews(asked, lambda: 0.0)
     asked.error = ConnectionError("no API server")
     with pytest.raises(ConnectionError):
-        await ask("t", "/metrics")
+        await ask("t", "/metrics", ADDRESS)
     asked.error = None
-    assert (await ask("t", "/metrics")).allowed
+    assert (await ask("t", "/metrics", ADDRESS)).allowed
 
 
 async def test_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authorize, "_CACHE_SIZE", 2)
     asked = Counting(allowed=True)
-    ask = cached(asked, lambda: 0.0)
+    ask = CachedReviews(asked, lambda: 0.0)
     for token in ("a", "b", "c"):
-        await ask(token, "/")
-    await ask("c", "/")
-    await ask("a", "/")
+        await ask(token, "/", ADDRESS)
+    await ask("c", "/", ADDRESS)
+    await ask("a", "/", ADDRESS)
     assert [token for token, _ in asked.calls] == ["a", "b", "c", "a"]
+
+
+async def test_one_address_cannot_flood_the_api_server_with_reviews() -> None:
+    asked = Counting(allowed=False)
+    now = 0.0
+    ask = CachedReviews(asked, lambda: now)
+
+    async def flood(address: str) -> int:
+        """Send new tokens until they are refused; return how many were reviewed."""
+        before = len(asked.calls)
+        for number in range(1000):
+            try:
+                await ask(f"{now} {address} {number}", "/metrics", address)
+            except TooManyReviewsError:
+                break
+        return len(asked.calls) - before
+
+    assert await flood("10.0.0.9") == REVIEWS_AT_ONCE
+    assert (await ask("other", "/metrics", ADDRESS)).authenticated, "others are not affected"
+    now = 3.0
+    assert await flood("10.0.0.9") == 3
+    now = 100.0
+    assert sum([await flood(f"10.1.0.{number}") for number in range(99)]) == ALL_REVIEWS_AT_ONCE
+
+
+async def test_a_flood_neither_refuses_nor_forgets_a_client_that_was_allowed() -> None:
+    asked = Counting(allowed=True)
+    now = 0.0
+    ask = CachedReviews(asked, lambda: now)
+    await ask("prometheus", "/metrics", ADDRESS)
+    asked.allowed = False
+    for step in range(3000):
+        now = step / 10
+        with contextlib.suppress(TooManyReviewsError):
+            await ask(f"forged {step}", "/metrics", ADDRESS)
+    asked.allowed = True
+    assert (await ask("prometheus", "/metrics", ADDRESS)).allowed
+
+
+async def test_requests_of_one_client_share_a_review() -> None:
+    begun, answer = asyncio.Event(), asyncio.Event()
+    calls = 0
+
+    async def slow(_client: str | User, _path: str) -> AuthorizationResult:
+        nonlocal calls
+        calls += 1
+        begun.set()
+        await answer.wait()
+        return AuthorizationResult(authenticated=True, allowed=True)
+
+    ask = CachedReviews(slow, lambda: 0.0)
+    requests = [asyncio.create_task(ask("t", "/metrics", ADDRESS)) for _ in range(20)]
+    await begun.wait()
+    requests[0].cancel()
+    answer.set()
+    results = await asyncio.gather(*requests[1:])
+    assert all(result.allowed for result in results)
+    assert calls == 1
 
 
 async def test_the_user_of_a_certificate_needs_no_token_review() -> None:
     api = FakeApi()
     user = User(PROMETHEUS, ("system:authenticated",))
-    decision = await cached(delegated(api))(user, "/metrics")
+    decision = await CachedReviews(delegated(api))(user, "/metrics", ADDRESS)
     assert decision == AuthorizationResult(authenticated=True, allowed=True)
     ((resource, review),) = api.created
     assert resource == SUBJECT_ACCESS_REVIEWS

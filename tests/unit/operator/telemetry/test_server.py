@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
+from kube_scheduler_operator.base import tasks
+from kube_scheduler_operator.base.backoff import Backoff
 from kube_scheduler_operator.operator.telemetry import server as server_module
-from kube_scheduler_operator.operator.telemetry.authorize import AuthorizationResult, User
+from kube_scheduler_operator.operator.telemetry.authorize import (
+    AuthorizationResult,
+    TooManyReviewsError,
+    User,
+)
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 from kube_scheduler_operator.operator.telemetry.server import TelemetryServer
 from kube_scheduler_operator.serving.certificate import ServingCertificate
@@ -33,8 +39,8 @@ DECISIONS = {
 }
 
 
-async def decide(token: str, path: str) -> AuthorizationResult:
-    assert path == "/metrics"
+async def decide(token: str, path: str, address: str) -> AuthorizationResult:
+    assert (path, address) == ("/metrics", "127.0.0.1")
     if token == "outage":
         raise ConnectionError("no route to host")
     return DECISIONS[token]
@@ -113,6 +119,16 @@ async def test_other_clients_are_refused_with_a_reason(
     assert ("WWW-Authenticate" in answer) == (status == 401)
 
 
+async def test_a_client_with_too_many_unknown_tokens_must_wait() -> None:
+    async def authorize(token: str, path: str, address: str) -> AuthorizationResult:
+        raise TooManyReviewsError
+
+    async with running(authorize=authorize) as server:
+        status, body, headers = await get(server, "/metrics", bearer("t"))
+    assert (status, headers["Retry-After"]) == (429, "1")
+    assert "retry" in body
+
+
 async def test_scheme_of_the_token_may_have_any_case() -> None:
     async with running() as server:
         status, _, _ = await get(server, "/metrics", {"Authorization": "bearer good"})
@@ -144,7 +160,7 @@ async def test_concurrent_scrapes_are_limited_and_probes_are_not(
     monkeypatch.setattr(server_module, "MAX_IN_FLIGHT", 1)
     asked, answer = asyncio.Event(), asyncio.Event()
 
-    async def slow(_token: str, _path: str) -> AuthorizationResult:
+    async def slow(_token: str, _path: str, _address: str) -> AuthorizationResult:
         asked.set()
         await answer.wait()
         return DECISIONS["good"]
@@ -163,7 +179,7 @@ async def test_concurrent_scrapes_are_limited_and_probes_are_not(
 async def test_hanging_request_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "REQUEST_SECONDS", 0.01)
 
-    async def hang(_token: str, _path: str) -> AuthorizationResult:
+    async def hang(_token: str, _path: str, _address: str) -> AuthorizationResult:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -218,6 +234,27 @@ async def test_certificate_is_reloaded_while_serving(
         assert seen == {first, second}
 
 
+async def test_an_error_does_not_end_the_renewal_of_certificates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(tasks, "RESTARTS", Backoff((0.01,)))
+    errors, refreshed = [OSError(28, "No space left on device")] * 3, asyncio.Event()
+
+    async def refresh() -> bool:
+        if started and errors:
+            raise errors.pop()
+        if started:
+            refreshed.set()
+        return False
+
+    started = False
+    async with running(refresh=refresh):
+        started = True
+        await asyncio.wait_for(refreshed.wait(), 5)
+    assert not errors
+
+
 async def test_port_is_free_after_stop() -> None:
     async with running() as first:
         port = first.port
@@ -260,7 +297,7 @@ async def test_a_client_certificate_identifies_a_client_without_a_token(
     certificate.use(TLSSettings(), second_certificate.certificate.read_text() if client_ca else "")
     seen: list[object] = []
 
-    async def allow(client: object, _path: str) -> AuthorizationResult:
+    async def allow(client: object, _path: str, _address: str) -> AuthorizationResult:
         seen.append(client)
         return DECISIONS["good"]
 

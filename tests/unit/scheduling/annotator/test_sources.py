@@ -184,6 +184,13 @@ async def test_closed_port_and_missing_address() -> None:
             await exporter.measure(nameless)
 
 
+@pytest.mark.parametrize("address", ["evil.example/?x=", "10.0.0.1@evil.example", "10.0.0.1:80#"])
+async def test_an_address_that_would_be_more_than_a_host_is_refused(address: str) -> None:
+    async with source("NodeMetrics", port=19101) as exporter:
+        with pytest.raises(MeasurementError, match="neither an IP address nor a DNS name"):
+            await exporter.measure(node(address=address))
+
+
 async def test_ipv6_address_is_bracketed() -> None:
     async with source("NodeMetrics", port=19101) as exporter:
         on = AnnotatedNode("a", "uid")

@@ -12,6 +12,7 @@ import pytest
 
 from kube_scheduler_operator.scheduling.extender.config import (
     AgentSpec,
+    BindSettings,
     Config,
     ConfigError,
     Listen,
@@ -39,6 +40,7 @@ agents:
   - name: default
     policies: [{name: safe-overload, weight: 1}, {policy: safe-balance, weight: 10}]
 podSelector: {schedulerNames: [mine], matchLabels: {app: web}}
+bind: {schedulerNames: [mine, another]}
 logLevel: trace
 kubeconfig: /kc
 watch: false
@@ -57,6 +59,7 @@ def test_all_fields() -> None:
         listen=Listen("0.0.0.0", 6000, Tls("/c", "/k", "/ca")),
         health=Listen("", 6001),
         pod_selector=PodSelector(frozenset(["mine"]), {"app": "web"}),
+        bind=BindSettings(frozenset(["mine", "another"])),
         log_level="TRACE",
         kubeconfig="/kc",
         watch=False,

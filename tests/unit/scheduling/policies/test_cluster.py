@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_scheduler_operator.scheduling.policies.cluster import Cluster, Node
-from kube_scheduler_operator.scheduling.policies.pods import Pod
+from kube_scheduler_operator.scheduling.policies.cluster import ASSUMED_SECONDS, Cluster, Node
+from kube_scheduler_operator.scheduling.policies.pods import Pod, read_pod
 
-from .playing import node, pod
+from .playing import Clock, node, pod
 
 
 def test_a_node_keeps_its_index_while_it_or_its_pods_exist() -> None:
@@ -147,3 +147,64 @@ def test_callbacks_report_reused_indices() -> None:
     assert not changed()  # its pod is still there
     cluster.remove_pod({"metadata": {"uid": "uid-p"}})
     assert changed()
+
+
+def test_an_assumed_pod_is_left_out_for_itself_only() -> None:
+    cluster = Cluster(Clock())
+    cluster.set_node(node("a"))
+    requested, at = cluster.requested("cpu"), cluster.index["a"]
+    cluster.assume(read_pod(pod("p", cpu="1")), at)
+    with cluster.without_assumed("uid-p"):
+        assert requested[at] == 0
+    assert requested[at] == 1000
+    with cluster.without_assumed("uid-q"):
+        assert requested[at] == 1000
+    cluster.remove_node("a")
+    with cluster.without_assumed("uid-p"):
+        pass
+    assert "a" not in cluster.index
+    assert cluster.pod("uid-p") is None
+
+
+def test_an_assumed_pod_counts_until_its_binding_is_observed() -> None:
+    clock = Clock()
+    cluster = Cluster(clock)
+    for name in ("a", "b"):
+        cluster.set_node(node(name))
+    changes: list[tuple[str, str, bool]] = []
+    cluster.on_pod(
+        lambda index, pod, added: changes.append((cluster.names[index], pod.name, added))
+    )
+    requested, at = cluster.requested("cpu"), cluster.index["a"]
+    version = cluster.version
+    cluster.assume(read_pod(pod("p", cpu="1")), at)
+    assert requested[at] == 1000
+    assert cluster.version == version, "nothing was observed"
+    assert cluster.pod_keys() == set()
+    cluster.set_pod(pod("p", cpu="1", on="a"))
+    assert changes == [("a", "p", True)], "it is bound where it was assumed"
+    assert cluster.pod_keys() == {"uid-p"}
+    cluster.assume(read_pod(pod("p", cpu="1")), cluster.index["b"])
+    assert requested[at] == 1000, "a bound Pod stays where it is"
+
+    cluster.assume(read_pod(pod("q", cpu="2")), at)
+    cluster.set_pod(pod("q", cpu="2", on="b"))
+    assert (requested[at], requested[cluster.index["b"]]) == (1000, 2000)
+
+    cluster.assume(read_pod(pod("r", cpu="3")), at)
+    clock.now += ASSUMED_SECONDS - 1
+    cluster.expire_assumed()
+    assert requested[at] == 4000
+    clock.now += 1
+    cluster.expire_assumed()
+    assert requested[at] == 1000
+
+
+def test_assumed_pods_are_bounded() -> None:
+    """A client that can call an extender can name any Pod."""
+    cluster = Cluster(Clock())
+    cluster.set_node(node("a"))
+    column = cluster.requested("pods")
+    for number in range(5000):
+        cluster.assume(read_pod(pod(f"p{number}")), 0)
+    assert column[0] == 4096

@@ -14,13 +14,16 @@ from ....base import names
 from ....base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
 from ....base.klog import LEVELS
 from ....base.limits import REASON_LENGTH
+from ....base.management import ANNOTATION_PATH, MANAGED, annotated_state
+from ....base.management import STATES as MANAGEMENT_STATES
 from ....base.objects import mapping
 from ....base.spec_limits import TOO_LARGE
 from ...language.command_line import BIND_ADDRESS, LOG_LEVEL, LOG_LEVELS, Flags, compose_arguments
 from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.feature_gates import Gates, parse_gates
 from ...language.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void_flags
-from ...language.merging.presets import PROFILES, default_config, profile_fragment
+from ...language.merging.presets import PRESETS, PROFILES, default_config, profile_fragment
+from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target
 from ...language.warnings.unsafe_flags import unsafe_flags
 from .feature_gates import SchedulerFeatureGates, choose, ineffective, own_path
@@ -41,7 +44,7 @@ NO_SCHEDULER: Final = "SchedulerNotFound"
 
 # (field, known values, the meaning of others); the same meanings as for OpenShift's operator
 _ENUMERATIONS: Final = (
-    ("managementState", ("Managed", "Force", "Unmanaged", "Removed"), "Managed"),
+    ("managementState", MANAGEMENT_STATES, MANAGED),
     ("operatorLogLevel", tuple(LEVELS), "Normal"),
 )
 
@@ -83,7 +86,7 @@ def base_configuration(inputs: Inputs) -> Base:
         observed_flags.pop(LOG_LEVEL, None)  # the API server sets Normal where users set nothing
     features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
     reported += [*features.findings, *_ineffective_settings(inputs), *_infrastructure(inputs)]
-    reported += _other_settings(inputs.spec)
+    reported += [*_other_settings(inputs.spec), *_annotated_state(inputs)]
     if features.values:
         observed_flags[FEATURE_GATES] = list(features.values)
     flags = compose_arguments(
@@ -148,6 +151,11 @@ def _fragments(
     if profile and profile not in PROFILES:
         hint = did_you_mean(str(profile), PROFILES)
         message = f'profile "{profile}" is not known; use {listing(PROFILES)}{hint}'
+        if profile in PRESETS:
+            message = (
+                f'profile "{profile}" is a base of SchedulerProfiles only; create the '
+                f'SchedulerProfile "{DEFAULT_SCHEDULER}" with spec.base: {profile}'
+            )
         findings.append(target_finding("UnknownProfile", "spec.profile", message, blocking=True))
         return None, findings
     return (profile_fragment(profile), default_config(inputs.platform)), findings
@@ -185,6 +193,17 @@ def _other_settings(spec: Mapping[str, Any]) -> Iterator[Finding]:
     elif len(reason) > REASON_LENGTH:
         message = f"this has {len(reason)} characters, and the limit is {REASON_LENGTH}; shorten it"
         yield target_finding(TOO_LARGE, path, message, blocking=True)
+
+
+def _annotated_state(inputs: Inputs) -> Iterator[Finding]:
+    value = annotated_state(inputs.objects.kubescheduler)
+    if value and value not in MANAGEMENT_STATES:
+        hint = did_you_mean(value, MANAGEMENT_STATES)
+        message = (
+            f'"{value}" is not known; use {listing(MANAGEMENT_STATES)}{hint} '
+            "(spec.managementState is in effect)"
+        )
+        yield target_finding("UnknownValue", ANNOTATION_PATH, message, blocking=False)
 
 
 def _infrastructure(inputs: Inputs) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from ....base.go_values import seconds
 from ....base.objects import mapping
 from ...language.command_line import Flags, render
 from ...language.flags import ELECTION_FLAGS
-from ...language.merging.merge import Layers, override_path, without_empty_values
+from ...language.merging.merge import Layers, override_path, sets_path, without_empty_values
 from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target, validate_config
 from ...language.warnings.configuration import control_plane_warnings
@@ -89,7 +89,7 @@ def compose(inputs: Inputs) -> Composition:
         findings += _refused(problems, config, overrides)
         from_objects = frozenset(str(profile["schedulerName"]) for profile in profiles.own)
         own = len(extenders.own)
-        findings += _surprising(warnings, config, overrides, from_objects, own)
+        findings += _surprising(warnings, config, overrides, from_objects, own, base.fragments[0])
         config = tidied
     if profiles.own:
         observed = {**observed, PROFILES: [*profiles.own, *adopted]}
@@ -157,10 +157,12 @@ def _surprising(
     overrides: Overrides,
     from_objects: Collection[str],
     extenders: int,
+    named: Mapping[str, Any],
 ) -> Iterator[Finding]:
     """Yield warnings, except those that the status of an object of its own reports.
 
     These are about profiles named in `from_objects`, and about the first `extenders` extenders.
+    `named` is the configuration of the profile that the Scheduler names.
     """
     for problem in warnings:
         if problem.path[0] == "extenders" and _index(problem.path) < extenders:
@@ -171,6 +173,9 @@ def _surprising(
             if profile["schedulerName"] in from_objects:
                 continue
         at = format_path((*ROOT, *path) if path is not None else ("config", *problem.path))
+        layers = overrides.config, named
+        if [sets_path(problem.path, config, layer) for layer in layers] == [False, True]:
+            at = "spec.profile"
         yield Finding(
             names.CONFIGURATION_WARNINGS, problem.reason, at, problem.sentence, blocking=False
         )

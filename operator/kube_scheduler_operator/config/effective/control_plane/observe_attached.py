@@ -71,7 +71,7 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
         own = _remembered(inputs, EXTENDERS)
         # Not an error without extenders: the kind is newer than the others.
         urls = [entry.get("urlPrefix") for entry in own]
-        findings = (_not_served(EXTENDER, EXTENDERS, urls),) if own else ()
+        findings = (_not_served(inputs, EXTENDER, urls),) if own else ()
         return ObservedExtenders(own, findings=findings)
     objects = inputs.objects.extenders
     if not objects:
@@ -126,7 +126,7 @@ def observe_profiles(inputs: Inputs, base: Base, extenders: ObservedExtenders) -
         own = _remembered(inputs, PROFILES)
         replaced = [profile["schedulerName"] for profile in own]
         kept = () if first["schedulerName"] in replaced else (first,)
-        findings = (_not_served(PROFILE, PROFILES, replaced),)
+        findings = (_not_served(inputs, PROFILE, replaced),)
         return ObservedProfiles(own, (*kept, *own) if own else (), (), findings)
     objects = inputs.objects.profiles
     over = extenders.over(base.overrides.config)
@@ -148,10 +148,12 @@ def _remembered(inputs: Inputs, key: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(normalized_json(previous))
 
 
-def _not_served(attachable: Attachable, key: str, kept: Sequence[Any]) -> Finding:
+def _not_served(inputs: Inputs, attachable: Attachable, kept: Sequence[Any]) -> Finding:
     """Report that the kind is missing, as an error if what it configured before stays in use."""
     condition = names.INEFFECTIVE_SETTINGS
-    message = "the API does not serve this kind; install it: kubectl apply --server-side -k crds"
+    install = f"kubectl apply --server-side -k {inputs.platform.definitions}"
+    message = f"the API does not serve this kind; install it: {install}"
+    key = EXTENDERS if attachable is EXTENDER else PROFILES
     if kept:
         condition = attachable.condition
         message += f" (the {key} that were observed last stay in use: {', '.join(map(str, kept))})"

@@ -34,6 +34,12 @@ KUBESCHEDULER_FIELDS: Final = frozenset(
 )
 """The fields of `KubeScheduler.spec` that a composition reads."""
 
+SECONDARY_KEPT: Final = frozenset({"assign", "namespace", "replicas"})
+"""The fields of `SecondaryScheduler.spec` that do not decide what it runs."""
+
+_SECONDARY_BYTES: Final = 64 * 1024
+"""The longest record of a SecondaryScheduler; the API server takes annotations of 256 KiB."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedInputs:
@@ -45,6 +51,8 @@ class RecordedInputs:
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     operator_settings: Mapping[str, Any] | None = None
+    # the spec of the SecondaryScheduler, without SECONDARY_KEPT; None: it is not about one
+    secondary: Mapping[str, Any] | None = None
 
     @property
     def own_settings(self) -> Mapping[str, Mapping[str, Any]]:
@@ -88,6 +96,23 @@ def record(
     return text if len(text.encode()) <= COMPOSED_BYTES else ""
 
 
+def record_secondary(
+    spec: Mapping[str, Any],
+    profiles: Mapping[str, Mapping[str, Any]],
+    extenders: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Return what a SecondaryScheduler was composed from, as `record` does; empty: too long."""
+    document = {
+        "scheduler": {},
+        "kubescheduler": {},
+        "secondaryScheduler": {k: v for k, v in spec.items() if k not in SECONDARY_KEPT},
+        **({"schedulerProfiles": dict(profiles)} if profiles else {}),
+        **({"schedulerExtenders": dict(extenders)} if extenders else {}),
+    }
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text if len(text.encode()) <= _SECONDARY_BYTES else ""
+
+
 def read_inputs(text: str) -> RecordedInputs | None:
     """Read what `record` wrote; None if it is missing or was edited."""
     try:
@@ -101,14 +126,33 @@ def read_inputs(text: str) -> RecordedInputs | None:
     extenders = document.get("schedulerExtenders") or {}
     if not isinstance(profiles, Mapping) or not isinstance(extenders, Mapping):
         return None
-    settings = document.get("operatorSettings")
+    settings, secondary = document.get("operatorSettings"), document.get("secondaryScheduler")
     return RecordedInputs(
         _chosen(scheduler, SCHEDULER_FIELDS),
         _chosen(kubescheduler, KUBESCHEDULER_FIELDS),
         _specs(profiles),
         _specs(extenders),
         settings if isinstance(settings, Mapping) else None,
+        secondary if isinstance(secondary, Mapping) else None,
     )
+
+
+def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
+    """List the edited fields of Scheduler, KubeScheduler and SecondaryScheduler, one sentence each.
+
+    The observed configuration, which the operator writes, is one of the fields.
+    """
+    objects = (
+        ("Scheduler", before.scheduler, after.scheduler),
+        ("KubeScheduler", before.kubescheduler, after.kubescheduler),
+        ("SecondaryScheduler", before.secondary or {}, after.secondary or {}),
+    )
+    edits = []
+    for kind, old, new in objects:
+        fields = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        if fields:
+            edits.append(f"{kind}: spec.{', spec.'.join(fields)}")
+    return tuple(edits)
 
 
 def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ a SecondaryScheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base import names
+from ....base.environment import is_of_the_process
 from ....base.findings import NOT_ALLOWED, Path, Problem, listing
 from ....base.images import AllowedImages
 from ....base.objects import mapping
@@ -29,13 +30,19 @@ _REQUESTS: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96M
 _RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}}
 """Three times its use for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
 
+_PATIENT: Final[Mapping[str, Any]] = {
+    "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6,
+}  # fmt: skip
+_NOTICED: Final[Mapping[str, Any]] = {
+    "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3,
+    "terminationGracePeriodSeconds": 1,
+}  # fmt: skip
+"""Only its restart shows that a sidecar hangs, and a process that hangs does not use its grace."""
+
 POLICY_FILE: Final = "policyFile"
 """The only argument of a policy that names a file."""
 
 _COMMON: Final = ("HTTP_PORT", "LOG_LEVEL", "TZ")
-_RUNTIME: Final = ("PYTHON", "LD_", "KUBERNETES_", "KUBE", "SSL", "GLIBC_", "MALLOC_", "OPENSSL")
-"""Prefixes of variables that choose the code of a process, its API server or whom it trusts."""
-_PLACES: Final = frozenset({"PATH", "HOME", "TMPDIR", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN"})
 
 CONFINEMENT: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -52,6 +59,8 @@ class ManagedAgent:
     # the port of a sidecar for the kubelet and Prometheus, which cannot reach 127.0.0.1; 0 on a
     # node's network, where the kubelet can
     health_port: int = 0
+    # the schedulerNames whose Pods it binds, if it binds any: those of its own scheduler
+    scheduler_names: Sequence[str] = ()
 
     @property
     def object_name(self) -> str:
@@ -96,6 +105,8 @@ def agent_file(agent: ManagedAgent) -> str:
     schedulers = [str(name) for name in spec.get("schedulerNames") or ()]
     if labels or schedulers:
         document["podSelector"] = {"matchLabels": dict(labels), "schedulerNames": schedulers}
+    if agent.binds:
+        document["bind"] = {"schedulerNames": sorted(set(agent.scheduler_names))}
     return canonical_json(document)
 
 
@@ -134,13 +145,13 @@ def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
         "ports": [{"name": f"p{port}", "containerPort": port, "protocol": "TCP"}],
         "resources": dict(mapping(spec.get("resources")) or _default_resources(agent)),
         "startupProbe": {**ready, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 120},
-        "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
+        "livenessProbe": {**live, **(_NOTICED if agent.health_port else _PATIENT)},
         "securityContext": dict(CONFINEMENT),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
     if not agent.health_port:
-        # A scheduler's pod stays Ready while its sidecar is not; a pod of its own shows readiness.
+        # A scheduler's Pod stays Ready while its sidecar is not; a Pod of its own shows readiness.
         made["readinessProbe"] = {**ready, "periodSeconds": 5, "timeoutSeconds": 5}
     if environment:
         made["env"] = environment
@@ -189,7 +200,7 @@ def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator
     known = _known_variables(agent)
     for name in mapping(agent.get("env")):
         path = ("agent", "env", str(name))
-        if image and not _is_of_the_runtime(str(name)):
+        if image and not is_of_the_process(str(name)):
             continue  # only the image itself knows its variables
         if image:
             message = f'variable "{name}" is not a setting of a policy; remove it'
@@ -214,8 +225,3 @@ def _known_variables(agent: Mapping[str, Any]) -> tuple[str, ...]:
         except UnknownPolicyError:
             continue  # reported elsewhere
     return tuple(sorted(known))
-
-
-def _is_of_the_runtime(name: str) -> bool:
-    upper = name.upper()
-    return upper.startswith(_RUNTIME) or upper.endswith("_PROXY") or upper in _PLACES

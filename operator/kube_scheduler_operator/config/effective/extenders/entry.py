@@ -11,6 +11,7 @@ from ....base import names
 from ....base.bounded_cache import cached_by_content
 from ....base.crd_schema import validate_object
 from ....base.findings import WARNING, Path, Problem
+from ....base.foreign_text import foreign
 from ....base.go_values import seconds
 from ....base.objects import mapping
 from ....kube.resource import SCHEDULER_EXTENDERS
@@ -31,6 +32,7 @@ SHORTEST_OF_FILTER: Final = 0.1
 
 _SHORTEST, _LONGEST = 0.001, 60.0
 _LONGEST_NAME: Final = 40
+_DIGITS_OF_A_PORT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,14 @@ def agent_url(name: str, port: int) -> str:
     return f"http://{LOOPBACK}:{port}/{name}"
 
 
+def agent_name(url: str) -> str:
+    """Return the SchedulerExtender whose agent has this URL; empty if it is not an agent's."""
+    url = url.rstrip("/")  # as kube-scheduler does
+    port, _, name = url.removeprefix(f"http://{LOOPBACK}:").partition("/")
+    is_port = port.isdecimal() and len(port) <= _DIGITS_OF_A_PORT
+    return name if is_port and url == agent_url(name, int(port)) else ""
+
+
 @cached_by_content(256)
 def check_entry(
     name: str, spec: Mapping[str, Any], target: Target, profiles: int = 1
@@ -89,7 +99,12 @@ def check_entry(
     if not problems:
         general = extender_warnings(whole, ("extenders", 0), profiles)
         relevant = [_at_field(w, spec) for w in general if not _is_narrowed(w, agent)]
-        warnings = (*relevant, *_service_name(spec), *_short_timeout(spec, agent))
+        warnings = (
+            *relevant,
+            *_service_name(spec),
+            *_short_timeout(spec, agent),
+            *_overridden_arguments(agent or {}),
+        )
     return EntryCheck(entry, tuple(problems), warnings)
 
 
@@ -281,6 +296,8 @@ def _service_name(spec: Mapping[str, Any]) -> Iterator[Problem]:
 
 UNKNOWN_POLICY: Final = "UnknownPolicy"
 INVALID_ARGUMENTS: Final = "InvalidArguments"
+OVERRIDDEN_ARGUMENT: Final = "OverriddenArgument"
+_SHOWN_VALUE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +322,27 @@ def ability(entry: Mapping[str, Any]) -> Ability:
     except UnknownPolicyError:
         return Ability(filters=True, scores=has_weight)
     return Ability(policy.filters, policy.scores and has_weight)
+
+
+def _overridden_arguments(agent: Mapping[str, Any]) -> Iterator[Problem]:
+    """Warn of arguments of policies that a variable of the agent overrides."""
+    from ....scheduling.policies.policy import environment_arguments
+
+    variables = mapping(agent.get("env"))
+    if agent.get("image") or not variables:
+        return
+    for index, entry in enumerate(map(mapping, agent.get("policies") or ())):
+        arguments = mapping(entry.get("arguments"))
+        for variable, argument in environment_arguments(policy_name(entry)).items():
+            if variable in variables and argument in arguments:
+                yield Problem(
+                    OVERRIDDEN_ARGUMENT,
+                    ("agent", "policies", index, "arguments", argument),
+                    f"env.{variable} of the agent overrides {argument}: the policy uses "
+                    f'"{foreign(str(variables[variable]), _SHOWN_VALUE)}"',
+                    f"remove {argument}, or env.{variable}",
+                    WARNING,
+                )
 
 
 def check_policies(agent: Mapping[str, Any]) -> Iterator[Problem]:

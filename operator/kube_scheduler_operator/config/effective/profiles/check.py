@@ -13,9 +13,9 @@ from ....base.decoding import INVALID_TYPE, UNKNOWN_FIELD
 from ....base.findings import Path, Problem, did_you_mean, listing
 from ....base.go_values import without_nulls
 from ....base.objects import mapping
-from ...language.merging.merge import merge_semantically, normalized_json, override_path
+from ...language.merging.merge import merge_semantically, normalized_json, override_path, sets_path
 from ...language.merging.merge_plain import unique_names
-from ...language.merging.presets import DEFAULT_PROFILE, PROFILES, profile_fragment
+from ...language.merging.presets import DEFAULT_PROFILE, PRESETS, profile_fragment
 from ...language.plugins.effective_plugins import PluginEntry, effective_plugins
 from ...language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 from ...language.validation.configuration import Target, validate_config
@@ -23,7 +23,7 @@ from ...language.validation.profiles import CACHE_SIZE, validate_profile
 from ...language.warnings.configuration import profile_warnings
 
 NO_BASE: Final = "None"
-BASES: Final = (*PROFILES, NO_BASE)
+BASES: Final = (*PRESETS, NO_BASE)
 UNKNOWN_BASE: Final = "UnknownProfile"
 
 _PROFILE_FIELDS: Final = ("plugins", "pluginConfig", "percentageOfNodesToScore")
@@ -129,6 +129,7 @@ def _judge(name: str, spec_text: str, first_text: str, surroundings: Surrounding
         return ProfileCheck({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
     base = {**_base(spec.get("base"), first), "schedulerName": name}
+    named = base if spec.get("base") else {}
     (profile,) = _merged([{"profiles": [base]}, {"profiles": [written]}])["profiles"]
     neighbour = surroundings.beside
     beside = [normalized_json(neighbour)] if neighbour is not None else []
@@ -140,11 +141,9 @@ def _judge(name: str, spec_text: str, first_text: str, surroundings: Surrounding
         config = alone
         index, errors = _check(config, name, target)
     problems += (
-        _in_spec(error, profile, written)
+        _in_spec(error, profile, written, named)
         for error in errors
-        if index is not None
-        and _within(error, index)
-        and not _is_overridden(error.path, config, over)
+        if index is not None and _within(error, index) and not sets_path(error.path, config, over)
     )
     points: Mapping[str, tuple[PluginEntry, ...]] = {}
     warnings: list[Problem] = []
@@ -154,19 +153,28 @@ def _judge(name: str, spec_text: str, first_text: str, surroundings: Surrounding
         points = {point: entries for point, entries in points.items() if entries}
         extenders = config.get("extenders") or ()
         warnings += (
-            _in_spec(warning, profile, written)
+            _in_spec(warning, profile, written, named)
             for warning in profile_warnings(mixed, ("profiles", index), target, extenders)
-            if not _is_overridden(warning.path, config, over)
+            if not sets_path(warning.path, config, over)
         )
     return ProfileCheck(profile, tuple(problems), points, tuple(warnings))
 
 
-def _in_spec(problem: Problem, profile: Mapping[str, Any], written: Mapping[str, Any]) -> Problem:
-    """Map a problem of the composed configuration to the spec field that caused it."""
-    path = override_path(
-        ("profiles", 0, *problem.path[2:]), {"profiles": [profile]}, {"profiles": [written]}
-    )
-    return replace(problem, path=(path or problem.path)[2:])
+def _in_spec(
+    problem: Problem,
+    profile: Mapping[str, Any],
+    written: Mapping[str, Any],
+    base: Mapping[str, Any],
+) -> Problem:
+    """Map a problem of the composed configuration to the spec field that caused it.
+
+    `base` is the profile that spec.base names; empty if it names none.
+    """
+    path: Path = ("profiles", 0, *problem.path[2:])
+    composed, own = {"profiles": [profile]}, {"profiles": [written]}
+    if sets_path(path, composed, {"profiles": [base]}) and not sets_path(path, composed, own):
+        return replace(problem, path=("base",))
+    return replace(problem, path=(override_path(path, composed, own) or problem.path)[2:])
 
 
 def written_profile(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,14 +240,3 @@ def _check(
 
 def _within(problem: Problem, index: int) -> bool:
     return problem.path[:2] == ("profiles", index)
-
-
-def _is_overridden(path: Path, config: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    overridden = override_path(path, config, over)
-    value: Any = over
-    for part in overridden or ():
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return overridden is not None

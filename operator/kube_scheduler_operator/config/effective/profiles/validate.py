@@ -225,7 +225,9 @@ class _Selection:
             root, judgement = choice.root, choice.judgement
             warnings = tuple(PROFILE.as_warning(name, root, w) for w in judgement.warnings)
             results.append(
-                ProfileResult(name, root == SPEC, findings, choice.spec, warnings, judgement.points)
+                ProfileResult(
+                    name, root == SPEC, findings, choice.spec, warnings, points=judgement.points
+                )
             )
         return tuple(results)
 

@@ -131,6 +131,6 @@ def _not_served(kind: str, does: str, lost: Sequence[Any]) -> tuple[Finding, ...
     message = (
         f"the API does not serve this kind, and the scheduler {does} from it "
         f"({', '.join(map(str, lost))}), so it is not changed; install the kind: "
-        "kubectl apply --server-side -k crds"
+        "kubectl apply --server-side -k crds (on OpenShift -k deploy/openshift/crds)"
     )
     return (Finding(names.DEGRADED, "KindNotServed", kind, message, blocking=True),)

@@ -321,9 +321,7 @@ def _settings(
 ) -> Iterator[Finding]:
     """Report settings that conflict with the operator or the control plane."""
     permissions, main = facts.permissions, facts.control_plane.filters
-    yield from refused_settings(
-        request, facts.image or "", permissions.images, permissions.agent_images
-    )
+    yield from refused_settings(request, facts.image or "", permissions)
     if main is None or composition.filters is None:
         return
     difference = filter_difference(CONTROL_PLANE, main, request.name, composition.filters)

@@ -16,7 +16,7 @@ from ....base.bounded_cache import cached_by_content
 from ....base.crd_schema import validate_object
 from ....base.decoding import INVALID_TYPE, INVALID_VALUE
 from ....base.defects import DEFECT
-from ....base.environment import holds_credentials
+from ....base.environment import chooses_code, holds_credentials
 from ....base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
 from ....base.objects import mapping
 from ....base.platform import Platform
@@ -36,10 +36,13 @@ from .requested_pod import (
 # --- placementCheck ------------------------------------------------------------------------------
 
 OFF: Final = "Off"
+WARN: Final = "Warn"
 GATE: Final = "Gate"
 
 DEFAULT_SECONDS: Final = 300
 """Enough to pull two images on a new node, read a cluster and try 2,000 kinds of Pods."""
+SHORTEST_SECONDS: Final = 30
+"""The minimum of `timeoutSeconds`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,28 @@ class PlacementSettings:
 
 
 def placement_settings(spec: Mapping[str, Any] | None) -> PlacementSettings:
-    """Read the settings in a valid spec; a zero value counts as unset."""
+    """Read the settings in a spec; a zero value counts as unset, like one that is not valid."""
     check = mapping(mapping(spec).get("placementCheck"))
+    mode, seconds, approved = (check.get(key) for key in ("mode", "timeoutSeconds", "approved"))
     return PlacementSettings(
-        str(check.get("mode") or OFF),
-        int(check.get("timeoutSeconds") or DEFAULT_SECONDS),
-        str(check.get("approved") or ""),
+        mode if mode in (WARN, GATE) else OFF,
+        seconds if isinstance(seconds, int) and seconds >= SHORTEST_SECONDS else DEFAULT_SECONDS,
+        approved if isinstance(approved, str) else "",
     )
+
+
+def settings_of_check(
+    spec: Mapping[str, Any], in_use: Mapping[str, Any] | None
+) -> PlacementSettings:
+    """Read the settings in the current spec, or while they are not valid in the version in use.
+
+    An error in another setting does not count: it must not end a Gate, nor delay an approval.
+    """
+    check = spec.get("placementCheck")
+    obj = {"spec": {"placementCheck": check}}
+    wrong_types = any(validate_object(obj, DEFINITION, OPERATOR_SETTINGS.version))
+    is_valid = not wrong_types and not any(_check_problems(mapping(check)))
+    return placement_settings(spec if is_valid or in_use is None else in_use)
 
 
 SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
@@ -76,19 +94,18 @@ CHECK: Final = (SPEC, "placementCheck")
 MANAGED_FIELDS: Final = ("resources", "priorityClassName")
 """The fields that the Deployment in place of the control plane's scheduler supports as well."""
 
-SHORTEST_SECONDS: Final = 30
-"""The minimum of `timeoutSeconds`."""
-
 _HASH: Final = re.compile("[0-9a-f]{64}")
 _MEBIBYTE: Final = 2**20
 _KEY: Final = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
-_OTHERS_ANNOTATIONS: Final[Mapping[str, str]] = {
-    "kubernetes.io/config.": "the kubelet",
-    "kubectl.kubernetes.io/default-container": "the operator",
-    f"{names.PREFIX}/": "the operator",
-}
+NODE_DOMAINS: Final = (
+    "kubernetes", "k8s", "crio", "containerd", "nri", "katacontainers", "openshift",
+)  # fmt: skip
+"""Domains NAME.io with annotations on which kubelets, container runtimes and their plugins act: the
+AppArmor profile, devices, sysctls, cgroups. Other keys of container runtimes have dots and no slash
+(io.kubernetes.cri-o.Devices, run.oci.handler)."""
+_OF_NODES: Final = re.compile(rf"(^|\.)({'|'.join(NODE_DOMAINS)})\.io/")
 _REMOVABLE: Final = re.compile(
     r"(annotations|env|labels|pod|ports|volumeMounts|volumes)\..+"
     r"|imagePullPolicy|livenessProbe|readinessProbe|resources|securityContext|startupProbe"
@@ -118,7 +135,7 @@ def validate_settings(
     spec, accepted = mapping(obj.get("spec")), last_accepted(obj)
     findings: list[Finding] = []
     versions = [(SPEC, spec)]
-    if accepted is not None and accepted != spec:
+    if accepted is not None:
         versions.append((LAST, accepted))
     for root, version in versions:
         problems, warnings = _judge(version, platform, defaults, root)
@@ -129,7 +146,7 @@ def validate_settings(
                 tuple(findings),
                 version,
                 tuple(SETTINGS.as_warning(names.CLUSTER, root, warning) for warning in warnings),
-                _effective(requested_pod(version), platform),
+                pods=_effective(requested_pod(version), platform),
             )
         findings += (
             SETTINGS.finding(names.CLUSTER, p.reason, path_from(root, p), p.sentence)
@@ -157,13 +174,17 @@ def _judge(
 ) -> tuple[_Problems, _Problems]:
     """Return (errors, warnings) with paths in the spec.
 
-    An unexpected error is an error of this version only.
+    An unexpected error is an error of this version only. What is no longer allowed stays in use if
+    it was accepted before: an upgrade of the operator changes no scheduler.
     """
     problems = limit_problems(spec)
     if problems:
         return problems, ()
     try:
-        return _cached(spec, platform, defaults.own, defaults.adopted)
+        problems, warnings = _cached(spec, platform, defaults.own, defaults.adopted)
+        if root == LAST:
+            problems = tuple(problem for problem in problems if problem.reason != NOT_ALLOWED)
+        return problems, warnings
     except Exception as error:
         message = SETTINGS.defect(names.CLUSTER, root, error).message
         return (Problem(DEFECT, (), message),), ()
@@ -268,6 +289,9 @@ def _environment_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
             message = f'the variable "{name}" is already set'
             yield Problem(DUPLICATE, (*path, "name"), message, "remove one of the two")
         seen.add(name)
+        if chooses_code(name):
+            message = f'the variable "{name}" chooses the code of a program'
+            yield Problem(NOT_ALLOWED, (*path, "name"), message, "remove it")
         if holds_credentials(name, str(variable.get("value") or "")):
             message = (
                 f'the variable "{name}" has credentials, which would be stored in ConfigMaps and '
@@ -282,9 +306,14 @@ def _annotation_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
         if not _KEY.fullmatch(key):
             message = f'"{key}" is not the key of an annotation'
             yield Problem(INVALID_NAME, path, message, "write NAME or PREFIX/NAME")
-        owner = next((who for own, who in _OTHERS_ANNOTATIONS.items() if key.startswith(own)), "")
-        if owner:
-            yield Problem(NOT_ALLOWED, path, f"this annotation belongs to {owner}", "remove it")
+        elif key.startswith(f"{names.PREFIX}/"):
+            yield Problem(NOT_ALLOWED, path, "this annotation belongs to the operator", "remove it")
+        elif _OF_NODES.search(key) or ("." in key and "/" not in key):
+            message = (
+                "this annotation belongs to the kubelet, to container runtimes and to their "
+                "plugins, which may act on it"
+            )
+            yield Problem(NOT_ALLOWED, path, message, "remove it, or use a domain of your own")
 
 
 def _removal_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:

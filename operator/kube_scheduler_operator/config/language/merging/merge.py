@@ -263,6 +263,17 @@ def override_path(path: Path, config: Any, overrides: Any) -> Path | None:
     return tuple(parts)
 
 
+def sets_path(path: Path, config: Any, layer: Any) -> bool:
+    """Report whether a layer has a value at a path of the effective configuration."""
+    own = override_path(path, config, layer)
+    value = layer
+    for part in own or ():
+        if not _has(value, part):
+            return False
+        value = value[part]
+    return own is not None
+
+
 def _name(items: list[Any], index: int, key: str) -> Any:
     item = items[index] if _has(items, index) else None
     return item.get(key) if isinstance(item, Mapping) else None

@@ -13,6 +13,10 @@ from .merge import normalized_json
 
 DEFAULT_PROFILE: Final = "LowNodeUtilization"
 PROFILES: Final = (DEFAULT_PROFILE, "HighNodeUtilization", "NoScoring")
+"""OpenShift's, which `spec.profile` of the Scheduler selects."""
+BIN_PACKING: Final = "BinPacking"
+PRESETS: Final = (*PROFILES, BIN_PACKING)
+"""All named profiles: what a SchedulerProfile may have as its base."""
 
 
 def profile_fragment(name: str) -> dict[str, Any]:
@@ -22,7 +26,7 @@ def profile_fragment(name: str) -> dict[str, Any]:
         KeyError: the profile does not exist.
     """
     name = name or DEFAULT_PROFILE
-    if name not in PROFILES:
+    if name not in PRESETS:
         raise KeyError(name)
     return _copy(_load(f"profiles/{name}.yaml"))
 

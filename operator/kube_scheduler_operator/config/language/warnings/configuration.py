@@ -20,7 +20,7 @@ from ..plugins.target_scheduler import Target
 from ..schema import DEFAULT_SCHEDULER
 from ..validation.newer_versions import new_names, new_names_in_profile
 from ..validation.profiles import CACHE_SIZE
-from .extenders import extender_warnings
+from .extenders import extender_warnings, key_warnings
 from .plugins import ExpandedProfile, plugin_warnings
 
 SHARED_LEASE: Final = "SharedLease"
@@ -96,6 +96,7 @@ def standalone_warnings(config: Mapping[str, Any], target: Target) -> list[Probl
         problems += profile_warnings(document, ("profiles", index), target, extenders)
     for index, extender in enumerate(extenders):
         problems += extender_warnings(extender, ("extenders", index), len(profiles))
+        problems += key_warnings(extender, ("extenders", index), target.minor)
     return problems
 
 

@@ -12,11 +12,14 @@ WHOLE_NODES: Final = "WholeNodesOnTheWire"
 NOT_IGNORABLE: Final = "NotIgnorable"
 LONG_TIMEOUT: Final = "LongTimeout"
 UNVERIFIED_TLS: Final = "UnverifiedTLS"
+KEY_IN_LOG: Final = "KeyInLog"
 NEVER_CALLED: Final = "NeverCalled"
 ALL_PROFILES: Final = "ExtenderOfAllProfiles"
 
 _VERBS: Final = ("filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb")
 _DEFAULT_TIMEOUT: Final = "5s"  # of kube-scheduler, for unset and 0
+KEYS_MASKED_SINCE: Final = 38
+"""The minor of 1.x that leaves keys out of the configuration in its log."""
 LONGEST_TIMEOUT: Final = 1.0
 """Seconds; longer timeouts get a warning, because pods are scheduled one by one."""
 
@@ -65,6 +68,17 @@ def extender_warnings(
             "man in the middle can choose the nodes",
             "set tlsConfig.caFile or tlsConfig.caData, or tlsConfig.insecure: true if this is "
             "intended",
+        )
+
+
+def key_warnings(extender: Mapping[str, Any], path: Path, minor: int) -> Iterator[Problem]:
+    """Warn about a private key that kube-scheduler 1.`minor` logs with its configuration."""
+    if minor < KEYS_MASKED_SINCE and (extender.get("tlsConfig") or {}).get("keyData"):
+        yield warning_problem(
+            KEY_IN_LOG,
+            (*path, "tlsConfig", "keyData"),
+            f"kube-scheduler 1.{minor} writes this private key into its log at -v=2 and higher",
+            "name a file with the key in keyFile instead",
         )
 
 

@@ -80,6 +80,9 @@ _REACHES: Final = {"filter": "has a candidate node", "score": "fits on more than
 
 _WEIGHTED_LISTS: Final = (*WEIGHTED, "multiPoint")
 
+_FIRST_POD: Final = 50
+"""Points of PodTopologySpread between a node with one Pod of a workload and two nodes without."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExpandedProfile:
@@ -208,9 +211,12 @@ def _outvoted(
             IMAGES_ALONE,
             profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
             f"only {_IMAGES} scores, and it distinguishes nodes only by images of more than 23 "
-            "MiB, weighted by the share of nodes that have them, up to 1000 MiB per container; "
-            "among all other nodes the choice is random, or with 1.35 mostly by their order",
-            "enable a second plugin at score, unless all images are of that size",
+            "MiB, weighted by the share of nodes that have them, up to 1000 MiB per container, and "
+            "by names as nodes report them (with containerd docker.io/library/nginx:1.29, not "
+            "nginx:1.29); among all other nodes the choice is random, or with 1.35 mostly by their "
+            "order",
+            "enable a second plugin at score, unless all images are of that size and all Pods "
+            "write their whole names",
         )
     vote = outvoted(scorers)
     if vote is None:
@@ -233,33 +239,52 @@ def _outvoted(
 def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
     """Warn about bin packing that PodTopologySpread outvotes.
 
-    PodTopologySpread scores the node with the fewest Pods of a workload 100 and the one with the
-    most 0, and by default it spreads the Pods of every Service, ReplicaSet and StatefulSet. A Pod
-    that requests an eighth of a node's CPU changes the score of MostAllocated by seven points.
+    By default it spreads the Pods of every Service, ReplicaSet and StatefulSet. Of three nodes, one
+    with the first Pod of a workload scores 50 points less than the others, with more nodes up to
+    78. A Pod adds as many points to the score of MostAllocated as it requests percent of a node.
     """
     weights = {entry.name: entry.weight or 1 for entry in profile.effective.points["score"]}
     fit, spread = weights.get("NodeResourcesFit"), weights.get("PodTopologySpread")
-    if fit is None or spread is None or not 0 < fit <= spread:
+    if fit is None or spread is None or fit <= 0 or _FIRST_POD * spread < fit:
         return
     arguments = {
         entry.get("name"): (path, entry.get("args") or {})
         for path, entry in configured_plugins(profile.document)
     }
     path, args = arguments.get("NodeResourcesFit", ((), {}))
-    strategy = (args.get("scoringStrategy") or {}).get("type")
+    strategy = args.get("scoringStrategy") or {}
     _, spreading = arguments.get("PodTopologySpread", ((), {}))
-    if strategy != "MostAllocated" or (
-        spreading.get("defaultingType") == "List" and not spreading.get("defaultConstraints")
-    ):
+    if not _packs(strategy) or not _spreads_by_default(spreading):
         return
+    percent = _FIRST_POD * spread // fit
+    effect = f"packs only Pods that request more than about {percent} percent of a node"
+    if percent >= 100:
+        effect = "hardly packs Pods"
     yield warning_problem(
         OUTVOTED_STRATEGY,
         (*path, "args", "scoringStrategy", "type"),
-        f"MostAllocated hardly packs Pods: PodTopologySpread, with weight {spread} against {fit} "
-        "of NodeResourcesFit, spreads the Pods of each Service, ReplicaSet and StatefulSet",
+        f"{strategy['type']} {effect}: PodTopologySpread, with weight {spread} against {fit} of "
+        "NodeResourcesFit, spreads the Pods of each Service, ReplicaSet and StatefulSet",
         "give PodTopologySpread the args {defaultingType: List}, so that it spreads only Pods with "
-        "topologySpreadConstraints",
+        "topologySpreadConstraints, as a SchedulerProfile with base: BinPacking does",
     )
+
+
+def _packs(strategy: Mapping[str, Any]) -> bool:
+    """Report whether a scoring strategy prefers fuller nodes."""
+    shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
+    scores = [point.get("score") or 0 for point in shape]
+    rising = bool(scores) and scores[-1] > scores[0]
+    kind = strategy.get("type")
+    return kind == "MostAllocated" or (kind == "RequestedToCapacityRatio" and rising)
+
+
+def _spreads_by_default(args: Mapping[str, Any]) -> bool:
+    """Report whether PodTopologySpread scores Pods that have no constraints."""
+    if args.get("defaultingType") != "List":
+        return True
+    constraints = args.get("defaultConstraints") or ()
+    return any(each.get("whenUnsatisfiable") == "ScheduleAnyway" for each in constraints)
 
 
 def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:

@@ -8,9 +8,10 @@ writes after that is drift, and changes no adopted setting.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from ....base import names
@@ -46,6 +47,12 @@ NOT_IN_MANIFEST: Final = "NotInManifest"
 
 _LISTED: Final = 20
 """The number of settings that a message names."""
+
+PROFILING_OFF: Final = (
+    "/debug/pprof, which kube-scheduler serves by default, is off: `kubectl scheduler pprof` "
+    "serves it while it fetches a profile, and enableProfiling: true in "
+    "spec.unsupportedConfigOverrides of KubeScheduler always"
+)
 
 _GRACE: Final = "terminationGracePeriodSeconds"
 _OWN_GRACE: Final = 10
@@ -146,34 +153,49 @@ def _unread(files: ConfigFiles) -> Iterator[Finding]:
 
 
 def adoption_conditions(
-    platform: Platform, adoption: Adopted, findings: Sequence[Finding]
+    platform: Platform,
+    adoption: Adopted,
+    findings: Sequence[Finding],
+    flags: Iterable[str] = (),
+    config: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Condition, ...]:
-    """What was kept, for information, and what keeps the operator from changing a node."""
+    """What was kept, for information, and what keeps the operator from changing a node.
+
+    `flags` are the names of those that were adopted; `config` is the effective configuration, empty
+    if it is not known.
+    """
     if not platform.adopts_pods:
         return ()
-    type_ = names.ADOPTION_DEGRADED
-    problems = [(f.reason, f.text) for f in findings if f.condition == type_]
-    kept = [name for name, _ in adoption.settings.names()]
-    kept += [".".join(path) for path in _leaves(adoption.config)]
+    problems = [(f.reason, f.text) for f in findings if f.condition == names.ADOPTION_DEGRADED]
+    return (
+        _information(adoption, findings, flags, config),
+        problem_condition(names.ADOPTION_DEGRADED, problems),
+    )
+
+
+def _information(
+    adoption: Adopted,
+    findings: Sequence[Finding],
+    flags: Iterable[str],
+    config: Mapping[str, Any],
+) -> Condition:
+    type_ = names.ADOPTED_SETTINGS
     reading = [f.text for f in findings if f.reason == READING]
     if reading:
-        information = problem_condition(
-            names.ADOPTED_SETTINGS, ((READING, text) for text in reading)
-        )
-    elif kept:
-        more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
-        message = (
-            f"from the scheduler before the operator: {', '.join(kept[:_LISTED])}{more}; kept in "
-            "every revision"
-        )
-        notes = "".join(f"; {note}" for note in foreign_notes(adoption.foreign))
-        information = Condition(names.ADOPTED_SETTINGS, "True", "Kept", f"{message}{notes}")
-    elif adoption.foreign:
-        message = "; ".join(foreign_notes(adoption.foreign))
-        information = Condition(names.ADOPTED_SETTINGS, "True", NOT_IN_MANIFEST, message)
-    else:
-        information = Condition(names.ADOPTED_SETTINGS, "False", AS_EXPECTED)
-    return information, problem_condition(type_, problems)
+        return problem_condition(type_, ((READING, text) for text in reading))
+    kept = [f"flags.{name}" for name in sorted(flags)]
+    kept += [name for name, _ in adoption.settings.names()]
+    kept += [".".join(path) for path in _leaves(adoption.config)]
+    more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
+    listed = f"from the scheduler before the operator: {', '.join(kept[:_LISTED])}{more}; kept in "
+    notes = [f"{listed}every revision"] if kept else []
+    notes += foreign_notes(adoption.foreign)
+    if config and not config.get("enableProfiling"):
+        notes.append(PROFILING_OFF)
+    message = "; ".join(notes)
+    if kept or adoption.foreign:
+        return Condition(type_, "True", "Kept" if kept else NOT_IN_MANIFEST, message)
+    return Condition(type_, "False", AS_EXPECTED, message)
 
 
 def foreign_notes(foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:

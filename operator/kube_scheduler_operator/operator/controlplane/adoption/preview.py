@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ....base.environment import holds_credentials
 from ....base.findings import Finding
+from ....base.go_values import boolean
 from ....base.objects import mapping
 from ....base.platform import Platform
 from ....config.effective.control_plane.observe import kept_flags
@@ -33,7 +34,15 @@ from ...model import operand_pods
 from ...model.snapshot import Snapshot
 from ..desired import desired_content
 from ..revision.content import RevisionContent
-from .adopted import READING, Adopted, StockScheduler, adopted, foreign_notes, target_of
+from .adopted import (
+    PROFILING_OFF,
+    READING,
+    Adopted,
+    StockScheduler,
+    adopted,
+    foreign_notes,
+    target_of,
+)
 from .config_files import answered_readers, config_path
 from .flag_settings import configuration_of, field_of
 
@@ -82,6 +91,7 @@ class AdoptionPreview:
     content: RevisionContent | None  # the first revision; None if it is blocked
     unseen: Mapping[str, str]  # node -> the configuration file that is not known
     notes: tuple[str, ...]  # what is not adopted because it is not in a manifest
+    profiling_ends: bool  # whether a scheduler serves profiles, and will not
 
     @property
     def adoptable(self) -> bool:
@@ -124,6 +134,11 @@ def preview(snapshot: Snapshot, reports: Mapping[str, ConfigReport]) -> Adoption
     content, findings = desired_content(read)
     unseen = {node: path for node, path in adoption.waiting.items() if node not in reports}
     blocking = [f for f in findings if f.blocking and f.reason != READING]
+    ends = (
+        content is not None
+        and not content.config.get("enableProfiling")
+        and any(_serves_profiles(one, reports.get(one.node)) for one in adoption.schedulers)
+    )
     return AdoptionPreview(
         nodes=tuple(
             _node(
@@ -139,8 +154,19 @@ def preview(snapshot: Snapshot, reports: Mapping[str, ConfigReport]) -> Adoption
         warnings=tuple(dict.fromkeys(f for f in findings if not f.blocking)),
         content=content,
         unseen=unseen,
-        notes=tuple(foreign_notes(adoption.foreign)),
+        notes=(*foreign_notes(adoption.foreign), *((PROFILING_OFF,) if ends else ())),
+        profiling_ends=ends,
     )
+
+
+def _serves_profiles(scheduler: StockScheduler, report: ConfigReport | None) -> bool:
+    """Whether a scheduler serves /debug/pprof, as kube-scheduler does by default."""
+    if "config" in scheduler.flags:
+        return mapping(report.config if report else {}).get("enableProfiling") is not False
+    value = scheduler.flags.get("profiling", ["true"])[-1]
+    with suppress(ValueError):
+        return boolean(value)
+    return True
 
 
 def _node(

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ....base.management import REMOVED, how_to_request
 from ....base.objects import Object
 from ....base.revision_number import LARGEST, LARGEST_JUMP, revision_number
 from ...model import operand_pods
@@ -74,8 +75,8 @@ def known_numbers(snapshot: Snapshot, disks: Disks) -> KnownNumbers:
     if max(in_api, newest) >= LARGEST:
         name = ((snapshot.kubescheduler or {}).get("metadata") or {}).get("name", "")
         problems.append(
-            "no revision number is left: set managementState to Removed, delete KubeScheduler "
-            f'"{name}" and create it again'
+            f"no revision number is left: {how_to_request(snapshot.platform, REMOVED)}, delete "
+            f'KubeScheduler "{name}" and create it again'
         )
     return KnownNumbers(history, advertised, newest, "; ".join(problems))
 

@@ -18,7 +18,7 @@ from ....base import names
 from ....base.times import seconds_left, timestamp
 from ...model.operand_pods import NodeDisk, OperandPod
 from ...model.snapshot import Snapshot
-from .node_statuses import NodeStatus
+from .node_statuses import NodeStatus, is_cordoned
 from .rollout_step import RolloutStep
 
 
@@ -27,37 +27,63 @@ def find_drift(step: RolloutStep) -> tuple[RolloutStep, Mapping[str, str]]:
 
     Mirror pods lag behind what a node runs.
     """
-    snapshot, observation = step.snapshot, step.observation
     drifted = {}
     for status in step.node_statuses:
-        pod, disk = observation.operands.get(status.node), observation.disks.get(status.node)
         if not step.is_ready(status.node) or status.target or not status.current:
             continue
-        if step.is_kubeadms(status.node):
+        if _is_left_to_kubeadm(step, status.node):
             continue
-        edits = hand_edits(status, disk)
-        if edits and disk is not None and not keeps_hand_edits(snapshot, status, disk):
-            # The guard has read the files twice.
-            changed = f"{', '.join(edits)} changed: putting revision {status.current} back"
-            drifted[status.node] = changed
-            continue
-        if pod is None:
-            since = _missing_since(snapshot)
-        elif has_drifted(status, pod, disk):
-            since = pod.created
-        else:
-            if changed_kubeconfig(disk, pod):
-                path = snapshot.platform.scheduler_kubeconfig
-                drifted[status.node] = f"{path} changed: restarting the scheduler"
-            continue
-        if since is None:
-            continue
-        left = seconds_left(snapshot.now, since, snapshot.settings.rollout.drift_tolerance)
-        if left:
-            step = step.with_requeue(left)
-        else:
-            drifted[status.node] = f"does not run revision {status.current}: putting it back"
+        why, since = _certain(step, status), _suspected_since(step, status)
+        if why:
+            drifted[status.node] = why
+        elif since is not None:
+            tolerance = step.snapshot.settings.rollout.drift_tolerance
+            left = seconds_left(step.snapshot.now, since, tolerance)
+            if left:
+                step = step.with_requeue(left)
+            else:
+                drifted[status.node] = f"does not run revision {status.current}: putting it back"
     return step, drifted
+
+
+def _certain(step: RolloutStep, status: NodeStatus) -> str:
+    """Why a revision is installed again at once; empty without a reason."""
+    snapshot, hold = step.snapshot, step.holds.get(status.node)
+    if hold is not None and hold.unread and is_cordoned(snapshot.nodes[status.node]):
+        # It gets no guard. An installer of its own revision reads the disk.
+        return "no program has read its disk: an installer reads it"
+    pod = step.observation.operands.get(status.node)
+    disk = step.observation.disks.get(status.node)
+    edits = hand_edits(status, disk)
+    if edits and disk is not None and not keeps_hand_edits(snapshot, status, disk):
+        # The guard has read the files twice.
+        return f"{described(disk)}: putting revision {status.current} back"
+    if pod is None or has_drifted(status, pod, disk) or not changed_kubeconfig(disk, pod):
+        return ""
+    return f"{snapshot.platform.scheduler_kubeconfig} changed: restarting the scheduler"
+
+
+def _suspected_since(step: RolloutStep, status: NodeStatus) -> datetime | None:
+    """Since when the API shows no scheduler of the revision on a node; None if it shows one."""
+    pod = step.observation.operands.get(status.node)
+    if pod is None:
+        return _missing_since(step.snapshot)
+    disk = step.observation.disks.get(status.node)
+    return pod.created if has_drifted(status, pod, disk) else None
+
+
+def _is_left_to_kubeadm(step: RolloutStep, node: str) -> bool:
+    """Whether kubeadm changes a node. Without a manifest, kubeadm fails until there is one."""
+    disk = step.observation.disks.get(node)
+    is_missing = node not in step.observation.operands and _lacks_manifest(step.snapshot, disk)
+    return step.is_kubeadms(node) and not is_missing
+
+
+def _lacks_manifest(snapshot: Snapshot, disk: NodeDisk | None) -> bool:
+    """Whether a program on the node has found no manifest there."""
+    if disk is None or disk.image or disk.labelled:
+        return False
+    return snapshot.platform.manifest_path in disk.edits
 
 
 def _missing_since(snapshot: Snapshot) -> datetime | None:
@@ -88,6 +114,16 @@ def hand_edits(status: NodeStatus, disk: NodeDisk | None) -> tuple[str, ...]:
     return disk.edits if status.current and disk is not None else ()
 
 
+def described(disk: NodeDisk) -> str:
+    """Name the files that were changed, and those that were deleted."""
+    changed = [path for path in disk.edits if path not in disk.missing]
+    parts = [f"{', '.join(changed)} changed"] if changed else []
+    if disk.missing:
+        verb = "was" if len(disk.missing) == 1 else "were"
+        parts.append(f"{', '.join(disk.missing)} {verb} deleted")
+    return " and ".join(parts)
+
+
 def keeps_hand_edits(snapshot: Snapshot, status: NodeStatus, disk: NodeDisk) -> bool:
     """Whether hand edits of a node stay until the next revision."""
     numbers = {status.current, disk.revision, disk.labelled}
@@ -106,9 +142,10 @@ def _is_labelled_otherwise(status: NodeStatus, pod: OperandPod) -> bool:
 
 
 def _disproves(disk: NodeDisk | None, status: NodeStatus, pod: OperandPod) -> bool:
+    """Whether a disk has the node's revision, and its manifest in place."""
     return (
         disk is not None
         and disk.is_current(pod)
-        and disk.revision == status.current
+        and disk.revision == disk.labelled == status.current
         and not disk.edits
     )

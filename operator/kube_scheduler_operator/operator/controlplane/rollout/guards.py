@@ -25,6 +25,7 @@ from ...model.snapshot import Snapshot
 from ..node_pods import guard_pod_name, render_guard_pod
 from ..target_config_maps import guard_disruption_budget
 from .drift import keeps_hand_edits
+from .node_statuses import NodeStatus, is_cordoned
 from .observe import guard_report
 from .rollout_step import RolloutStep
 
@@ -62,8 +63,7 @@ def _pods(step: RolloutStep) -> list[Action]:
     actions: list[Action] = []
     for name, node in sorted(snapshot.nodes.items()):
         pod = observation.operands.get(name)
-        is_cordoned = bool((node.get("spec") or {}).get("unschedulable"))
-        if not step.is_ready(name) or name in moving or is_cordoned:
+        if not step.is_ready(name) or name in moving or is_cordoned(node):
             continue
         status = statuses.get(name)
         if pod is None or not pod.probe or not (pod.ours or (status and status.current)):
@@ -81,18 +81,29 @@ def _pods(step: RolloutStep) -> list[Action]:
         current = snapshot.guard_pods.get(desired["metadata"]["name"])
         if current is None:
             actions.append(Create(PODS, desired))
-        elif not is_being_deleted(current) and (
-            _has_ended(current) or not _same(current, desired) or _is_done(snapshot, name, disk)
+        elif is_being_deleted(current):
+            continue
+        elif _has_ended(current) or (
+            # Until a new one has looked, what kubeadm wrote would be unknown.
+            not step.is_kubeadms(name)
+            and (not _same(current, desired) or _is_done(snapshot, name, disk))
         ):
             actions.append(Delete(PODS, current))
-        elif status is not None and disk is not None and not is_being_deleted(current):
-            stays = status.node in step.holds or keeps_hand_edits(snapshot, status, disk)
-            known_edit = disk.edit if stays else ""
+        elif status is not None:
+            known_edit = _known_edit(step, status)
             if annotation(current, names.KNOWN_EDIT_ANNOTATION) != known_edit:
-                # It must not report again a hand edit that stays.
                 noted = annotated(current, {names.KNOWN_EDIT_ANNOTATION: known_edit})
                 actions.append(Replace(PODS, noted))
     return actions
+
+
+def _known_edit(step: RolloutStep, status: NodeStatus) -> str:
+    """The state of a disk that stays: its guard does not report it again; empty without one."""
+    report, hold = guard_report(step.snapshot, status.node), step.holds.get(status.node)
+    if report is None:
+        return ""
+    held = hold is not None and hold.keeps_files
+    return report.edit if held or keeps_hand_edits(step.snapshot, status, report) else ""
 
 
 # Every reconcile renders the same pods again.

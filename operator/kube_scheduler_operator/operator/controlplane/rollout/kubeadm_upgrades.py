@@ -29,11 +29,18 @@ where no guard reports its end."""
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why a node's scheduler is not replaced."""
+    """Why a node does not get the desired revision; its current one is repaired (repairs.py)."""
 
-    why: str  # for a condition
-    work: bool = False  # whether `kubeadm upgrade` is running on the node
+    reason: str  # of a condition
+    why: str  # its message
+    work: bool = False  # whether `kubeadm upgrade` may be running on the node
     requested: str = ""  # the image that kubeadm wrote, if it stays
+    unread: bool = False  # whether no program has read the node's disk
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether what kubeadm wrote on the node must stay."""
+        return self.work or bool(self.requested)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +52,13 @@ class Request:
 
 
 Holds = Mapping[str, Hold]
-"""Node -> why its scheduler is not replaced."""
+"""Node -> why it does not get the desired revision."""
+
+UNREAD: Final = NodeDisk()
+"""A disk that no program has read."""
 
 ImagedDisks = Mapping[str, tuple[NodeDisk, str]]
-"""Node -> (its disk, the image of its current revision)."""
+"""Node -> (its disk, or UNREAD; the image of its current revision)."""
 
 
 def requested_image(snapshot: Snapshot, disks: Disks, own: str) -> str:
@@ -76,14 +86,13 @@ def with_images(
         if revision.number in current
     }
     return {
-        status.node: (disk, images.get(status.current, ""))
+        status.node: (disks.get(status.node, UNREAD), images.get(status.current, ""))
         for status in statuses
-        if (disk := disks.get(status.node)) is not None
     }
 
 
 def holds(snapshot: Snapshot, disks: ImagedDisks, desired: str) -> dict[str, Hold]:
-    """The nodes whose scheduler is not replaced, because of kubeadm.
+    """The nodes that do not get the desired revision, because of kubeadm.
 
     `desired` is the image of the desired revision.
     """
@@ -96,9 +105,10 @@ def holds(snapshot: Snapshot, disks: ImagedDisks, desired: str) -> dict[str, Hol
 
 def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hold | None:
     if disk.work:
-        directory = f"/etc/kubernetes/tmp/{disk.work}"
         return Hold(
-            "`kubeadm upgrade` is running on this node; if it has failed, remove " + directory,
+            "DirectoryOfUpgrade",
+            f"`kubeadm upgrade` uses /etc/kubernetes/tmp/{disk.work} or has left it; if kubeadm "
+            "does not run, remove the directory",
             work=True,
         )
     if snapshot.settings.operand_image or not desired:
@@ -106,16 +116,23 @@ def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hol
     version, own = version_of(desired), current or desired
     if is_upgrade(disk.image, own, disk.api_server) and version_of(disk.image) != version:
         return Hold(
-            f"kubeadm wrote {disk.image}, which stays, because the configuration is not valid "
-            "for it yet",
+            "Requested",
+            f"kubeadm wrote {disk.image}, which stays until a revision for it can be installed",
             requested=disk.image,
         )
     server = version_of(disk.api_server)
+    if disk is UNREAD and current and version not in (None, version_of(current)):
+        return Hold(
+            "VersionNotKnown",
+            "the version of its API server is not known until a guard or an installer reads it",
+            unread=True,
+        )
     if None in (server, version) or not current or version in (server, version_of(current)):
         return None
     return Hold(
+        "NodesNotUpgraded",
         f"run `kubeadm upgrade node` there: its API server is {tag_of(disk.api_server)}, and the "
-        f"desired revision is for {tag_of(desired)}"
+        f"desired revision is for {tag_of(desired)}",
     )
 
 

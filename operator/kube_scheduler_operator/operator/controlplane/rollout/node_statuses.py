@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from ....base.objects import Object
 from ....base.revision_number import LARGEST, revision_number
@@ -69,8 +69,9 @@ class NodeStatus:
         return timestamp(self.failed_time)
 
 
+NODE_UID: Final = "nodeUID"
 _FIELDS = {
-    "nodeUID": "uid",
+    NODE_UID: "uid",
     "currentRevision": "current",
     "targetRevision": "target",
     "lastFailedRevision": "failed_revision",
@@ -114,6 +115,10 @@ def readiness(node: Object) -> tuple[bool, str]:
         return False, f"{what}, no Ready condition found in status block"
     since = ready.get("lastTransitionTime", "")
     return False, f"{what} since {since} because {reason_of(ready)} ({message_of(ready)})"
+
+
+def is_cordoned(node: Object) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable"))
 
 
 def not_ready_since(node: Object) -> datetime | None:

@@ -50,7 +50,7 @@ def finished(step: RolloutStep, status: NodeStatus, installer: Installer) -> Rol
         runs = (
             f"revision {ended.last_good_revision}"
             if ended.last_good_revision
-            else "the scheduler from before the operator"
+            else "the scheduler that it replaced"
         )
         return _failed(step, status, revision, f"{message}; {runs} runs again")
     reason = names.REASON_OPERAND_FAILED

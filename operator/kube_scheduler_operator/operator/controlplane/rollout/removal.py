@@ -48,8 +48,8 @@ class Removal:
     def progress(self) -> str:
         if self.done:
             return (
-                "the scheduler from before the operator runs again, and nothing of the operator is "
-                "left on the nodes or in the API; it can be uninstalled"
+                "every node runs a scheduler that is not the operator's, and nothing of the "
+                "operator is left on the nodes or in the API; it can be uninstalled"
             )
         left = [status.node for status in self.step.node_statuses]
         waits = {node: self.step.waiting.get(node, "waits for the other nodes") for node in left}
@@ -58,7 +58,7 @@ class Removal:
             for node, wait in waits.items()
         )
         nodes = "1 node" if len(left) == 1 else f"{len(left)} nodes"
-        return f"restoring the scheduler from before the operator on {nodes}: {details}"
+        return f"restoring the adopted scheduler on {nodes}: {details}"
 
 
 def remove(snapshot: Snapshot) -> Removal:
@@ -150,7 +150,7 @@ def _conclude(step: RolloutStep, status: NodeStatus) -> RolloutStep:
             waiting = "the API does not yet show the scheduler as Ready"
             return step.with_waiting(status.node, waiting).with_requeue(2.0)
         return step
-    message = f'node "{status.node}" runs the scheduler from before the operator'
+    message = f'node "{status.node}" runs a scheduler that is not the operator\'s'
     if last.result.strangers:
         unknown = ", ".join(last.result.strangers)
         message += f"; directories that belong to no revision are kept: {unknown}"
@@ -200,7 +200,7 @@ def _start(step: RolloutStep, node: str, retry: int) -> RolloutStep:
     platform, settings = step.snapshot.platform, step.snapshot.settings
     timing = InstallerSettings(settings.rollout.health_timeout, settings.rollout.settling_time)
     pod = render_restore_pod(platform, node, retry, settings.operator_image, timing)
-    message = f'restoring the scheduler from before the operator on "{node}"'
+    message = f'restoring the adopted scheduler on "{node}"'
     create = Create(PODS, pod, events=(Event("RestorePodCreated", message),))
     return step.with_waiting(node, "the restore pod is starting").with_actions(create)
 

@@ -11,7 +11,7 @@ healthy and the mirror pod agrees.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from ....base.times import seconds_left
@@ -29,6 +29,7 @@ from .installer_steps import forget_attempts, permit, prepare, proceed, start, w
 from .node_statuses import NodeStatus, match_nodes, not_ready_since, read_node_status
 from .observe import Observation
 from .outcome import acknowledge, conclude, fail_crashing, finished
+from .repairs import Repair, find_repairs, is_repaired, next_repair
 from .rollout_step import RolloutStep
 
 
@@ -73,7 +74,30 @@ def _move(step: RolloutStep) -> tuple[RolloutStep, set[str]]:
         return step, set()
     number = desired.number
     step, drifted = find_drift(step)
-    behind = [status for status in _behind(step, number, drifted) if not status.target]
+    repairs = find_repairs(step, number, drifted)
+    behind = [status for status in step.node_statuses if status.current < number]
+    step, able = _able(step, [status for status in behind if not status.target])
+    chosen: NodeStatus | None = None
+    target = desired
+    if not step.moving and (able or repairs):
+        step, chosen, target = _choose(step, able, repairs, desired)
+    if chosen is not None:
+        why = "" if target.number > chosen.current else drifted[chosen.node]
+        step = _announce(step, chosen, target, why)
+    step = _prepare(step, [one for one in able if one is not chosen], repairs, desired)
+    if number in step.concluded:
+        return step, set()
+    return step, {
+        installer_pod_name(status.node, revision, status.attempts(revision))
+        for status, revision in (
+            *((status, number) for status in behind),
+            *((repair.status, repair.revision.number) for repair in repairs),
+        )
+    }
+
+
+def _able(step: RolloutStep, behind: Sequence[NodeStatus]) -> tuple[RolloutStep, list[NodeStatus]]:
+    """The nodes that may have the desired revision now, and what the others wait for."""
     for status in behind:
         if not step.is_ready(status.node):
             step = step.with_waiting(status.node, "the node is not Ready")
@@ -82,68 +106,84 @@ def _move(step: RolloutStep) -> tuple[RolloutStep, set[str]]:
     able = [
         status for status in behind if step.is_ready(status.node) and status.node not in step.holds
     ]
-    chosen = None
-    if not step.moving:
-        step, chosen = _choose(step, able, number, drifted)
-    if chosen is not None:
-        step = _announce(step, chosen, desired, drifted)
+    return step, able
+
+
+def _prepare(
+    step: RolloutStep, able: Sequence[NodeStatus], repairs: Sequence[Repair], desired: Revision
+) -> RolloutStep:
+    """Check and stage, on nodes that are not next, the revision that each will get."""
+    moving = step.moving
     for status in able:
-        if status is not chosen and number not in step.concluded:
+        if status.node not in moving and desired.number not in step.concluded:
             step = prepare(step, status, desired)
-    if number in step.concluded:
-        return step, set()
-    return step, {
-        installer_pod_name(status.node, number, status.attempts(number))
-        for status in _behind(step, number, drifted)
-    }
-
-
-def _behind(step: RolloutStep, desired: int, drifted: Mapping[str, str]) -> list[NodeStatus]:
-    """The nodes to move to the desired revision, or back to it."""
-    return [
-        status
-        for status in step.node_statuses
-        if status.current < desired or (status.current == desired and status.node in drifted)
-    ]
+    others = {status.node for status in able} | moving
+    for repair in repairs:
+        if repair.node not in others and repair.revision.number not in step.concluded:
+            step = prepare(step, repair.status, repair.revision)
+    return step
 
 
 # --- choosing ---------------------------------------------------------------------------------
 
 
 def _choose(
-    step: RolloutStep, able: Sequence[NodeStatus], desired: int, drifted: Mapping[str, str]
+    step: RolloutStep, able: Sequence[NodeStatus], repairs: Sequence[Repair], desired: Revision
+) -> tuple[RolloutStep, NodeStatus | None, Revision]:
+    """The node to change next, and the revision that it gets.
+
+    A repair that stops no scheduler comes first, one that restarts a scheduler last.
+    """
+    step, free = _is_free(step, [*able, *(repair.status for repair in repairs)])
+    if not free:
+        return step, None, desired
+    step, repair = next_repair(step, repairs, running=False)
+    if repair is None:
+        step, chosen = _next_behind(step, able, repairs, desired.number)
+        if chosen is not None:
+            return step, chosen, desired
+        step, repair = next_repair(step, repairs, running=True)
+    return (step, repair.status, repair.revision) if repair else (step, None, desired)
+
+
+def _is_free(step: RolloutStep, waiting: Sequence[NodeStatus]) -> tuple[RolloutStep, bool]:
+    """Whether no scheduler is being replaced, and none may still exit because of an outage."""
+    other = _installer_that_may_swap(step)
+    if other is not None and not step.is_ready(other.node):
+        return step.with_actions(Delete(PODS, other.pod)), False
+    if other is not None:
+        return step.with_waiting(other.node, f"{other.name} has not ended yet"), False
+    left, why = aftermath(step.snapshot)
+    if left > 0:
+        return _all_wait(step, waiting, why).with_requeue(left), False
+    return step, True
+
+
+def _next_behind(
+    step: RolloutStep, able: Sequence[NodeStatus], repairs: Sequence[Repair], desired: int
 ) -> tuple[RolloutStep, NodeStatus | None]:
-    """The node to move next: unhealthy ones first, the holder of the scheduler's Lease last."""
+    """The next node for the desired revision: unhealthy ones first, the Lease's holder last."""
     if not able:
         return step, None
-    unwell = _unwell(step, desired, drifted)
+    unwell = _unwell(step, desired, {repair.node for repair in repairs})
     if unwell is not None:
         # Two unavailable schedulers are worse than one with an older revision.
         waiting = f"revision {desired} is not Ready on this node"
         return step.with_waiting(unwell.node, waiting), None
-    other = _installer_that_may_swap(step)
-    if other is not None and not step.is_ready(other.node):
-        return step.with_actions(Delete(PODS, other.pod)), None
-    if other is not None:
-        return step.with_waiting(other.node, f"{other.name} has not ended yet"), None
-    busy = sorted(node for node, hold in step.holds.items() if hold.work)
-    if busy:
+    if step.busy:
         # kubeadm waits until the schedulers of all nodes run, and fails if one does not.
-        return _all_wait(step, able, f"`kubeadm upgrade` is running on {', '.join(busy)}"), None
-    left, why = aftermath(step.snapshot)
-    if left > 0:
-        return _all_wait(step, able, why).with_requeue(left), None
+        why = f"`kubeadm upgrade` may be running on {', '.join(step.busy)}"
+        return _all_wait(step, able, why), None
     if len(able) > 1 and not all(_is_staged(step, status, desired) for status in able):
         return step, None  # a single node checks and swaps in one go
     return step, min(able, key=step.order)
 
 
-def _unwell(step: RolloutStep, desired: int, drifted: Mapping[str, str]) -> NodeStatus | None:
+def _unwell(step: RolloutStep, desired: int, repaired: Container[str]) -> NodeStatus | None:
     """A node that has the desired revision and is Ready, but whose scheduler is not."""
     for status in step.node_statuses:
-        pod = step.observation.operands.get(status.node)
-        unwell = step.is_ready(status.node) and (pod is None or not pod.ready)
-        if status.current == desired and unwell and status.node not in drifted:
+        unwell = step.is_ready(status.node) and step.is_down(status.node)
+        if status.current == desired and unwell and status.node not in repaired:
             return status
     return None
 
@@ -176,24 +216,21 @@ def _is_staged(step: RolloutStep, status: NodeStatus, desired: int) -> bool:
     installer = step.installer(status, desired)
     if installer is None or installer.overtaken:  # an overtaken one runs again
         return False
-    if installer.stage is Stage.DONE:
-        return status.current != desired
-    return installer.stage is Stage.STAGED
+    return installer.stage in (Stage.DONE, Stage.STAGED)
 
 
 def _announce(
-    step: RolloutStep, chosen: NodeStatus, desired: Revision, drifted: Mapping[str, str]
+    step: RolloutStep, chosen: NodeStatus, revision: Revision, repair: str
 ) -> RolloutStep:
     """Record the node's target, and after that permit its installer pod to roll out."""
-    number = desired.number
+    number = revision.number
     target = replace(chosen, target=number)
-    message = f'node "{chosen.node}": {chosen.current or "no revision"} -> revision {number}'
-    if chosen.current == number:
-        message = f'node "{chosen.node}": {drifted[chosen.node]}'
+    what = repair or f"{chosen.current or 'no revision'} -> revision {number}"
+    message = f'node "{chosen.node}": {what}'
     step = step.with_status(target).with_event("NodeTargetRevisionChanged", message)
     installer = step.installer(chosen, number)
     if installer is None:
-        return start(step, target, desired, after_status=True)
+        return start(step, target, revision, after_status=True)
     if installer.has_ended and (chosen.current == number or installer.overtaken):
         return forget_attempts(step, chosen, number)
     if not installer.permitted:
@@ -213,8 +250,10 @@ def _patience_left(step: RolloutStep, moving: NodeStatus) -> float | None:
     snapshot = step.snapshot
     if step.is_ready(moving.node):
         return None
+    number = max(moving.target, step.revised.desired_number)
     others = any(
-        other.current < moving.target and step.is_ready(other.node) for other in step.node_statuses
+        step.is_ready(other.node) and (other.current < number or step.is_down(other.node))
+        for other in step.node_statuses
     )
     since = not_ready_since(snapshot.nodes[moving.node])
     if not others or since is None:
@@ -232,7 +271,7 @@ def _advance(step: RolloutStep, status: NodeStatus) -> RolloutStep:
         # An interrupted swap could leave an unproven scheduler behind.
         return wait(step, status, installer)
     stopped = step.with_status(replace(status, target=0))
-    if desired is not None and desired.number != status.target:
+    if desired is not None and desired.number != status.target and not _repairs(step, status):
         message = (
             f'node "{status.node}": revision {desired.number} instead of {status.target}, which it '
             "had not reached"
@@ -246,13 +285,19 @@ def _advance(step: RolloutStep, status: NodeStatus) -> RolloutStep:
     return proceed(step, status, revision)
 
 
+def _repairs(step: RolloutStep, status: NodeStatus) -> bool:
+    """Whether a moving node still gets its current revision before the desired one."""
+    desired = step.revised.desired_number
+    return status.target == status.current and is_repaired(step, status, desired)
+
+
 def _look_again(step: RolloutStep) -> RolloutStep:
     """Delete installer pods that found a running upgrade, where no guard reports its end."""
     for pod in step.observation.installers:
-        if not pod.overtaken or not pod.result or not pod.result.work or pod.deleting:
-            continue
         disk = step.observation.disks.get(pod.node)
-        if pod.ended_at is None or disk is None or disk.by_guard:
+        if disk is None or disk.by_guard or not disk.work or pod.deleting:
+            continue
+        if pod.ended_at is None or not pod.result or not pod.result.work:
             continue
         left = seconds_left(step.snapshot.now, pod.ended_at, upgrades.LOOK_AGAIN)
         step = step.with_requeue(left) if left else step.with_actions(Delete(PODS, pod.pod))

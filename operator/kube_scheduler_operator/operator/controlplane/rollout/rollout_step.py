@@ -29,7 +29,7 @@ class RolloutStep:
     events: tuple[Event, ...] = ()  # of the status write
     requeue_after: float | None = None  # seconds until the next wait ends
     waiting: Mapping[str, str] = field(default_factory=dict)  # node -> what it waits for
-    # node -> why kubeadm keeps its scheduler from being replaced
+    # node -> why it does not get the desired revision, because of kubeadm
     holds: Holds = field(default_factory=dict)
     # node -> the other version that kubeadm wrote there
     requests: Mapping[str, Request] = field(default_factory=dict)
@@ -42,8 +42,18 @@ class RolloutStep:
         """The nodes that have a target."""
         return frozenset(status.node for status in self.node_statuses if status.target)
 
+    @property
+    def busy(self) -> list[str]:
+        """The nodes on which `kubeadm upgrade` may be running."""
+        return sorted(node for node, hold in self.holds.items() if hold.work)
+
     def is_ready(self, node: str) -> bool:
         return node not in self.observation.not_ready
+
+    def is_down(self, node: str) -> bool:
+        """Whether no scheduler of the node is Ready."""
+        pod = self.observation.operands.get(node)
+        return pod is None or not pod.ready
 
     def is_kubeadms(self, node: str) -> bool:
         """Whether a difference between a node and its revision is an upgrade by kubeadm."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
+from ....base.hosts import url_host
 from ....base.json_text import TooLargeError, parse_json
 from ....base.limits import METRICS, Size
 from ...load.policy import SourceSpec
@@ -118,7 +119,9 @@ class NodeSource:
         """Return the URL of the source on a node. Raises MeasurementError."""
         if not node.address:
             raise MeasurementError("the node has no address")
-        host = f"[{node.address}]" if ":" in node.address else node.address
+        host = url_host(node.address)
+        if not host:
+            raise MeasurementError("the node's address is neither an IP address nor a DNS name")
         return f"{scheme}://{host}:{self._source.port}{path}"
 
     async def close(self) -> None:

@@ -82,7 +82,8 @@ def blocking(composition: Composition) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("minor", range(29, 37))
 def test_the_file_of_each_profile_has_the_exact_bytes(profile: str, tail: str, minor: int) -> None:
     composition = composition_of({"profile": profile}, minor=minor)
-    assert composition.findings == ()
+    warned = {"HighNodeUtilization": [("OutvotedStrategy", "spec.profile")]}
+    assert [(f.reason, f.path) for f in composition.findings] == warned.get(profile, [])
     assert not composition.blocking
     assert composition.config is not None
     assert canonical_json(composition.config) == COMMON + tail + "}\n"
@@ -117,6 +118,7 @@ def test_verbosity_in_the_overrides_wins_over_the_log_level() -> None:
         ({"profile": "NoScorin"}, "UnknownProfile", "spec.profile", 'did you mean "NoScoring"?'),
         ({"profile": "X"}, "UnknownProfile", "spec.profile", "use LowNodeUtilization, HighNode"),
         ({"profile": 5}, "UnknownProfile", "spec.profile", 'profile "5" is not known'),
+        ({"profile": "BinPacking"}, "UnknownProfile", "spec.profile", "spec.base: BinPacking"),
     ],
 )
 def test_an_unknown_profile_blocks(spec: Any, reason: str, path: str, output: str) -> None:
@@ -171,6 +173,14 @@ def test_overrides_take_precedence() -> None:
     assert config["leaderElection"]["renewDeadline"] == "10s"
     assert config["profiles"][0]["plugins"] == {
         "score": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}]}
+    }
+
+
+def test_a_warning_about_the_named_profile_is_at_its_field() -> None:
+    other = {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "NodePorts"}]}}}]}
+    composition = overridden(other, "HighNodeUtilization")
+    assert ("OutvotedStrategy", "spec.profile") in {
+        (f.reason, f.path) for f in composition.findings
     }
 
 
@@ -289,7 +299,7 @@ FORKED: dict[str, Any] = {
         "feature-gates": "OpenShiftGate=true",
     }
 }
-"""What OpenShift's own end-to-end test sets: flags of its fork of kube-scheduler."""
+"""Flags of OpenShift's fork of kube-scheduler, with the node's own API server."""
 
 
 def test_on_openshift_flags_of_the_fork_are_left_to_its_image() -> None:
@@ -303,6 +313,18 @@ def test_on_openshift_flags_of_the_fork_are_left_to_its_image() -> None:
         if finding.condition == names.CONFIGURATION_WARNINGS and finding.reason == "UnknownArgument"
     }
     assert warned == {f"{OVERRIDES}.arguments.unsupported-kube-api-over-localhost"}
+
+
+def test_on_openshift_another_api_server_is_refused_before_an_image_checks_the_flags() -> None:
+    """The input of OpenShift's specification about the preferred host."""
+    preferred_host = {
+        "master": ["https://api-int.example.com:1234"],
+        "unsupported-kube-api-over-localhost": ["true"],
+    }
+    composition = overridden({"arguments": preferred_host}, platform=OPENSHIFT)
+    assert blocking(composition) == [
+        (names.OVERRIDES_DEGRADED, "UnsafeArgument", f"{OVERRIDES}.arguments.master")
+    ]
 
 
 def test_elsewhere_a_flag_of_the_fork_is_refused() -> None:

@@ -67,3 +67,15 @@ def test_an_unknown_api_server_url_blocks() -> None:
 @pytest.mark.parametrize("value", [None, "x", [], 1])
 def test_other_types_are_read_as_empty_objects(value: Any) -> None:
     assert mapping(value) == {}
+
+
+def test_an_unknown_annotated_state_is_reported_and_blocks_nothing() -> None:
+    annotations = {names.MANAGEMENT_ANNOTATION: "removed"}
+    composition = compose(
+        inputs_of(KUBEADM, Version(1, 35), {}, {"metadata": {"annotations": annotations}})
+    )
+    (finding,) = composition.findings
+    assert (finding.condition, finding.reason) == (names.TARGET_CONFIG_DEGRADED, "UnknownValue")
+    assert names.MANAGEMENT_ANNOTATION in finding.path
+    assert 'did you mean "Removed"?' in finding.message
+    assert not finding.blocking

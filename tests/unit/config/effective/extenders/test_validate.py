@@ -323,6 +323,16 @@ def test_a_timeout_shorter_than_the_wait_of_a_filter_is_a_warning() -> None:
     )
 
 
+def test_an_argument_that_a_variable_overrides_is_a_warning() -> None:
+    policies = [{"name": "foo"}, {"name": "congestion", "arguments": {"maximum": 5}}]
+    agent = {"policies": policies, "env": {"CONGESTION_FACTOR_MAX": "10"}}
+    (warning,) = only(chosen(extender("a", agent=agent))).warnings
+    assert warning.reason == "OverriddenArgument"
+    assert warning.path == "SchedulerExtender/a spec.agent.policies[1].arguments.maximum"
+    for other in ({**agent, "env": {}}, {**agent, "policies": [{"name": "congestion"}]}):
+        assert only(chosen(extender("a", agent=other))).warnings == ()
+
+
 def test_an_extender_that_can_block_all_pods_is_a_warning() -> None:
     (warning,) = only(chosen(foreign("a", ignorable=False))).warnings
     assert warning.path == "SchedulerExtender/a spec.ignorable"

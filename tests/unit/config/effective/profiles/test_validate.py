@@ -31,6 +31,8 @@ PACKED = {
         {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
     ],
 }
+NO_SPREADING = {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}
+SPREADING = {"name": "PodTopologySpread", "args": {"defaultingType": "System"}}
 ONLY_IMAGES = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}}
 MISSPELT = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
 NO_BIND = {"bind": {"disabled": [{"name": "*"}]}}
@@ -124,6 +126,7 @@ def test_validation_does_not_change_its_input() -> None:
         ("default-scheduler", "None", False),
         ("team", None, False),
         ("team", "HighNodeUtilization", True),
+        ("team", "BinPacking", True),
     ],
 )
 def test_the_base_of_a_profile(name: str, base: str | None, packed: bool) -> None:
@@ -133,8 +136,29 @@ def test_the_base_of_a_profile(name: str, base: str | None, packed: bool) -> Non
     )
     (mine,) = (p for p in profiles if p["schedulerName"] == name)
     assert mine["percentageOfNodesToScore"] == 7
-    strategies = [c["args"]["scoringStrategy"]["type"] for c in mine.get("pluginConfig", ())]
-    assert strategies == (["MostAllocated"] if packed else [])
+    arguments = {c["name"]: c["args"] for c in mine.get("pluginConfig", ())}
+    strategy = arguments.get("NodeResourcesFit", {}).get("scoringStrategy", {}).get("type")
+    assert strategy == ("MostAllocated" if packed else None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "warned"),
+    [
+        ({"base": "BinPacking"}, []),
+        ({"base": "HighNodeUtilization"}, [("OutvotedStrategy", "spec.base")]),
+        ({"base": "HighNodeUtilization", "pluginConfig": [NO_SPREADING]}, []),
+        ({"base": "BinPacking", "pluginConfig": [SPREADING]}, [("OutvotedStrategy", "spec.base")]),
+        (
+            {"pluginConfig": PACKED["pluginConfig"]},
+            [("OutvotedStrategy", "spec.pluginConfig[0].args.scoringStrategy.type")],
+        ),
+    ],
+)
+def test_a_base_that_hardly_packs_is_reported_at_its_field(spec: Any, warned: Any) -> None:
+    _, results = chosen(profile("p", **spec))
+    assert states(results) == {"p": "accepted"}
+    found = [(each.reason, each.path.partition(" ")[2]) for each in results["p"].warnings]
+    assert found == warned
 
 
 def test_arguments_merge_by_plugin_and_lists_replace_those_of_the_base() -> None:

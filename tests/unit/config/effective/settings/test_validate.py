@@ -18,6 +18,7 @@ from kube_scheduler_operator.config.effective.settings.requested_pod import (
 )
 from kube_scheduler_operator.config.effective.settings.validate import (
     DEFINITION,
+    NODE_DOMAINS,
     PlacementSettings,
     PodDefaults,
     SettingsResult,
@@ -125,13 +126,25 @@ def file(path: str, at: str = "") -> dict[str, Any]:
         ({"env": [{"name": "A", "valueFrom": {}}]}, "env[0].valueFrom: "),
         ({"env": [{"name": "API_TOKEN", "value": "hunter2"}]},
          'env[0].value: the variable "API_TOKEN" has credentials'),
+        ({"env": [{"name": "LD_PRELOAD", "value": "/etc/ssl/certs/a"}]},
+         'env[0].name: the variable "LD_PRELOAD" chooses the code of a program'),
         ({"env": [{"name": "HTTPS_PROXY", "value": "http://me:hunter2@proxy:3128"}]},
          'env[0].value: the variable "HTTPS_PROXY" has credentials'),
+        ({"env": [{"name": "A", "value": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t"}]},
+         'env[0].value: the variable "A" has credentials'),
         ({"annotations": {"kubernetes.io/config.source": "api"}},
          "annotations['kubernetes.io/config.source']: this annotation belongs to the kubelet"),
         ({"annotations": {"kube-scheduler-operator.dev/content-hash": "x"}},
          "annotations['kube-scheduler-operator.dev/content-hash']: this annotation belongs to the "
          "operator; remove it"),
+        ({"annotations": {"container.apparmor.security.beta.kubernetes.io/kube-scheduler": "x"}},
+         "this annotation belongs to the kubelet, to container runtimes"),
+        ({"annotations": {"cdi.k8s.io/gpu": "vendor.example/gpu=0"}}, "belongs to the kubelet"),
+        ({"annotations": {"devices.nri.io/container.x": "[]"}}, "use a domain of your own"),
+        ({"annotations": {"cpu-quota.crio.io/x": "disable"}}, "belongs to the kubelet"),
+        ({"annotations": {"kubectl.kubernetes.io/default-container": "x"}}, "to the kubelet"),
+        ({"annotations": {"io.kubernetes.cri-o.Devices": "/dev/mem"}}, "belongs to the kubelet"),
+        ({"annotations": {"run.oci.handler": "x"}}, "belongs to the kubelet"),
         ({"annotations": {"no spaces": "x"}}, "annotations['no spaces']: \"no spaces\" is not"),
         ({"priorityClassName": "high"}, "priorityClassName: "),
         (file("/etc/kubernetes/admin.conf"), "hostFiles[0].path: /etc/kubernetes/admin.conf "
@@ -166,6 +179,13 @@ def test_an_error_names_field_and_fix(pods: dict[str, Any], message: str) -> Non
     assert len(found) == 1
     assert message in found[0]
     assert "hunter2" not in found[0]
+
+
+@pytest.mark.parametrize(
+    "key", ["team", "example.com/team", "prometheus.io/scrape", "my-kubernetes.io/x", "a.b/c.d"]
+)
+def test_annotations_of_users_are_accepted(key: str) -> None:
+    assert errors(annotations={key: "x"}) == []
 
 
 @pytest.mark.parametrize("path", ALLOWED)
@@ -206,6 +226,10 @@ def test_the_definition_has_the_same_lists() -> None:
     assert all(path in allowed["message"] for path in ALLOWED)
     found = [part for part in reserved.split("'") if part.startswith("/") and part != "/"]
     assert tuple(found) == RESERVED
+    annotations = schema["properties"]["pods"]["properties"]["annotations"]
+    rule = annotations["x-kubernetes-validations"][1]
+    assert f"({'|'.join(NODE_DOMAINS)})[.]io/" in rule["rule"]
+    assert all(f"{domain}.io" in rule["message"] for domain in NODE_DOMAINS)
 
 
 # --- what was adopted -----------------------------------------------------------------------------
@@ -240,6 +264,23 @@ def test_the_last_accepted_version_stays_in_use() -> None:
     assert (found.accepted, found.uses_last_accepted) == (False, True)
     assert found.pods.env == (("GOGC", "80"),)
     assert len(found.findings) == 1
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        {"env": [{"name": "LD_PRELOAD", "value": "/x.so"}]},
+        {"annotations": {"container.apparmor.security.beta.kubernetes.io/kube-scheduler": "x"}},
+    ],
+)
+def test_what_is_no_longer_allowed_stays_in_use_if_it_was_accepted_before(
+    pods: dict[str, Any],
+) -> None:
+    found = result(accepted={"pods": pods}, **pods)
+    assert (found.accepted, found.uses_last_accepted) == (False, True)
+    assert [finding.reason for finding in found.findings] == ["NotAllowed"]
+    assert found.pods.env or found.pods.annotations
+    assert not result(**pods).uses_last_accepted
 
 
 def test_an_accepted_version_is_validated_again() -> None:

@@ -11,7 +11,7 @@ from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.merging.merge import merge_semantically
 from kube_scheduler_operator.config.language.merging.presets import (
-    PROFILES,
+    PRESETS,
     default_config,
     profile_fragment,
 )
@@ -69,12 +69,16 @@ def found_in(document: dict[str, Any], minor: int = 35) -> Found:
 
 @pytest.mark.parametrize("minor", range(29, 37))
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
-@pytest.mark.parametrize("name", PROFILES)
-def test_default_configurations_have_no_warning(name: str, platform: Any, minor: int) -> None:
-    assert (
-        warnings_of(merge_semantically([profile_fragment(name), default_config(platform)]), minor)
-        == []
+@pytest.mark.parametrize("name", PRESETS)
+def test_of_the_default_configurations_only_one_has_a_warning(
+    name: str, platform: Any, minor: int
+) -> None:
+    """OpenShift's profile for packing leaves the default spreading on."""
+    found = warnings_of(
+        merge_semantically([profile_fragment(name), default_config(platform)]), minor
     )
+    expected = [plug.OUTVOTED_STRATEGY] if name == "HighNodeUtilization" else []
+    assert [problem.reason for problem in found] == expected
 
 
 def test_an_empty_configuration_has_no_warning() -> None:
@@ -167,6 +171,7 @@ def test_image_locality_as_the_only_score_is_reported() -> None:
     only = {"disabled": on("*"), "enabled": on("ImageLocality")}
     (warning,) = warnings_of(plugins(score=only))
     assert warning.reason == plug.IMAGES_ALONE
+    assert "docker.io/library/nginx:1.29, not nginx:1.29" in warning.message
     assert format_path(warning.path) == "profiles[0].plugins.score.enabled[0]"
     also = {**only, "enabled": on("ImageLocality", "NodeResourcesFit")}
     assert warnings_of(plugins(score=also)) == []
@@ -380,6 +385,16 @@ def test_extenders(change: dict[str, Any], reasons: list[str]) -> None:
     assert [each.reason for each in warnings_of(config(extenders=[{**CALM, **change}]))] == reasons
 
 
+@pytest.mark.parametrize(("minor", "logged"), [(34, True), (37, True), (38, False)])
+def test_an_inline_key_is_logged_before_1_38(minor: int, logged: bool) -> None:
+    files = {"caFile": "/ca", "certFile": "/crt"}
+    inline = config(extenders=[{**CALM, "tlsConfig": {**files, "keyData": "bm90IGEga2V5"}}])
+    expected = [(ext.KEY_IN_LOG, "extenders[0].tlsConfig.keyData")] if logged else []
+    assert found_in(inline, minor) == expected
+    named = config(extenders=[{**CALM, "tlsConfig": {**files, "keyFile": "/key"}}])
+    assert found_in(named, minor) == []
+
+
 def test_an_extender_applies_to_all_profiles() -> None:
     several = [{"schedulerName": name} for name in ("default-scheduler", "b", "c")]
     (warning,) = warnings_of(config(extenders=[CALM], profiles=several))
@@ -417,8 +432,21 @@ def test_arguments_without_a_plugin_have_no_effect(entry: dict[str, Any], fix: s
     assert problem.fix.startswith(fix)
 
 
-def packing(fit: int | None, strategy: str = "MostAllocated", **spread: Any) -> dict[str, Any]:
-    arguments = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": strategy}}}]
+EVENLY = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+STRICTLY = {**EVENLY, "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def packing(
+    fit: int | None, strategy: str = "MostAllocated", scores: tuple[int, ...] = (), **spread: Any
+) -> dict[str, Any]:
+    scoring: dict[str, Any] = {"type": strategy}
+    if scores:
+        shape = [
+            {"utilization": 100 * at // (len(scores) - 1), "score": score}
+            for at, score in enumerate(scores)
+        ]
+        scoring["requestedToCapacityRatio"] = {"shape": shape}
+    arguments = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": scoring}}]
     if spread:
         arguments.append({"name": "PodTopologySpread", "args": spread})
     weights = {} if fit is None else {"score": {"enabled": on(NodeResourcesFit=fit)}}
@@ -426,21 +454,32 @@ def packing(fit: int | None, strategy: str = "MostAllocated", **spread: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("document", "outvoted"),
+    ("document", "effect"),
     [
-        (packing(None), True),
-        (packing(2), True),
-        (packing(3), False),
-        (packing(None, "LeastAllocated"), False),
-        (packing(None, defaultingType="List"), False),
-        (packing(None, defaultingType="System"), True),
+        (packing(None), "hardly packs Pods"),
+        (packing(2), "more than about 50 percent"),
+        (packing(5), "more than about 20 percent"),
+        (packing(100), "more than about 1 percent"),
+        (packing(101), ""),
+        (packing(None, "LeastAllocated"), ""),
+        (packing(None, "RequestedToCapacityRatio", (0, 10)), "hardly packs Pods"),
+        (packing(None, "RequestedToCapacityRatio", (10, 0)), ""),
+        (packing(None, defaultingType="List"), ""),
+        (packing(None, defaultingType="List", defaultConstraints=[EVENLY]), "hardly packs Pods"),
+        (packing(None, defaultingType="List", defaultConstraints=[STRICTLY]), ""),
+        (packing(None, defaultingType="System"), "hardly packs Pods"),
     ],
 )
 def test_packing_with_a_low_weight_is_outvoted_by_spreading(
-    document: dict[str, Any], outvoted: bool
+    document: dict[str, Any], effect: str
 ) -> None:
-    found = [problem.reason for problem in warnings_of(document)]
-    assert (plug.OUTVOTED_STRATEGY in found) is outvoted
+    messages = [
+        problem.message
+        for problem in warnings_of(document)
+        if problem.reason == plug.OUTVOTED_STRATEGY
+    ]
+    assert len(messages) == bool(effect)
+    assert all(effect in message for message in messages)
 
 
 @pytest.mark.parametrize(

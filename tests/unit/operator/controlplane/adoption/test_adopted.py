@@ -12,6 +12,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT
 from kube_scheduler_operator.operator.controlplane.adoption.adopted import (
+    NOTHING,
     Adopted,
     adopted,
     adoption_conditions,
@@ -212,6 +213,21 @@ def test_the_condition_names_what_was_kept_without_values() -> None:
     assert "env.GOGC, env.HTTPS_PROXY, env.NO_PROXY;" in informed.message
     assert "proxy.example" not in informed.message
     assert (degraded.type, degraded.status) == ("AdoptionDegraded", "False")
+
+
+def test_the_condition_names_the_flags_that_were_kept_and_that_profiling_is_off() -> None:
+    found = adopted(cluster({"a": on("a", "environment")}))
+    informed, _ = adoption_conditions(
+        KUBEADM, found, (), {"v": ["4"], "tls-min-version": ["VersionTLS13"]}, {"parallelism": 16}
+    )
+    assert "operator: flags.tls-min-version, flags.v, env.GOGC" in informed.message
+    assert "/debug/pprof" in informed.message
+    informed, _ = adoption_conditions(KUBEADM, NOTHING, (), {"v": ["4"]}, {"enableProfiling": True})
+    assert (informed.status, informed.reason) == ("True", "Kept")
+    assert "/debug/pprof" not in informed.message
+    informed, _ = adoption_conditions(KUBEADM, NOTHING, (), (), {"enableProfiling": False})
+    assert (informed.status, informed.reason) == ("False", "AsExpected")
+    assert informed.message.startswith("/debug/pprof")
 
 
 def test_settings_that_were_adopted_do_not_hide_an_edit() -> None:

@@ -708,7 +708,7 @@ def test_a_rollback_to_the_scheduler_before_the_operator_is_reported() -> None:
     assert (
         result.node_statuses[0]
         .failed_errors[0]
-        .endswith("not ready; the scheduler from before the operator runs again")
+        .endswith("not ready; the scheduler that it replaced runs again")
     )
 
 
@@ -1138,6 +1138,29 @@ def test_a_hand_edit_that_keeps_the_label_is_put_back(edited: str) -> None:
     assert targets(result) == {"a": 2}
     assert created(result) == ["installer-2-a"]
     assert f"{edited} changed: putting revision 2 back" in result.events[0].message
+
+
+def test_a_missing_scheduler_is_put_back_although_another_node_cannot_stage() -> None:
+    entries = [node_status("a", 1), node_status("b", 1)]
+    disks = on_disk("a", "b", number=1)
+    disks["a"] = replace(disks["a"], edits=(MANIFEST,), edit="e", labelled=0)
+    result = step(entries, pods=ready("b"), disks=disks)
+    assert targets(result) == {"a": 1}
+    assert permitted(result) == ["installer-1-a"]
+    again = [node_status("a", 1, 1), node_status("b", 1)]
+    assert targets(step(again, pods=ready("b"), disks=disks)) == {"a": 1}, "it goes on"
+    assert targets(step(again, pods=ready("a", "b"), disks=disks)) == {}, "it runs again"
+
+
+@pytest.mark.parametrize(("other", "moved"), [("ready", {"a": 2}), ("pending", {})])
+def test_a_scheduler_is_restarted_only_if_another_one_is_ready(
+    other: str, moved: dict[str, int]
+) -> None:
+    pods = started("a", 2) | {"b": operand("b", 2, other)}
+    disks = on_disk("a", number=2, edits=(CONFIG,), edit="e")
+    entries = [node_status("a", 2), node_status("b", 2)]
+    result = step(entries, revisions=AT_2, pods=pods, disks=disks)
+    assert targets(result) == moved
 
 
 def test_where_the_platform_keeps_hand_edits_nothing_is_put_back() -> None:

@@ -75,7 +75,7 @@ def test_nothing_is_replaced_while_kubeadm_works_on_a_node() -> None:
     found = hold(replace(OURS, work="kubeadm-upgraded-manifests1"), 1, OLD, image=OLD)
     assert found is not None
     assert found.work
-    assert "remove /etc/kubernetes/tmp/kubeadm-upgraded-manifests1" in found.why
+    assert "/etc/kubernetes/tmp/kubeadm-upgraded-manifests1 or has left it" in found.why
 
 
 def test_what_kubeadm_wrote_stays_while_the_desired_revision_has_another_version() -> None:
@@ -94,6 +94,15 @@ def test_a_node_waits_for_its_api_server() -> None:
     assert hold(replace(OURS, api_server=""), 1, NEW) is None, "it is unknown"
     assert hold(replace(OURS, api_server=NEW_SERVER), 1, OLD) is None, "an edit without an upgrade"
     assert hold(OURS, 0, NEW) is None, "no scheduler of the operator runs there yet"
+
+
+def test_a_node_that_no_program_has_read_keeps_its_version() -> None:
+    found = hold(upgrades.UNREAD, 1, NEW)
+    assert found is not None
+    assert found.unread
+    assert not found.keeps_files
+    assert hold(upgrades.UNREAD, 1, OLD) is None, "another version is not tried"
+    assert hold(upgrades.UNREAD, 0, NEW) is None, "no scheduler of the operator runs there yet"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +146,31 @@ def test_the_skew_is_that_of_the_version_skew_policy(
 
 
 def test_the_api_server_of_the_node_counts() -> None:
-    pods = {name: operand_pods.read(operand_pod(name, image=OLD)) for name in ("a", "b")}
+    pods = {name: operand_pods.read(operand_pod(name, 1, image=OLD)) for name in ("a", "b")}
     found = versions(snapshot(), pods, {"a": OURS})
     assert [str(one.api_server) for one in found] == ["v1.35.4", "v1.36.3"]
+
+
+@pytest.mark.parametrize(
+    ("disk", "newer", "api_server"),
+    [
+        (OURS, "", None),  # a report from before kubeadm wrote the scheduler's manifest
+        (STOCK, "", "v1.36.3"),
+        (None, "", "v1.35.4"),
+        (None, "v1.36.3", None),  # API servers have several versions
+    ],
+    ids=["an older report", "the present one", "none", "none during an upgrade"],
+)
+def test_a_scheduler_is_not_compared_with_an_api_server_of_before(
+    disk: NodeDisk | None, newer: str, api_server: str | None
+) -> None:
+    pods = {"a": operand_pods.read(operand_pod("a", 0, image=NEW))}
+    seen = replace(snapshot(), server_version="v1.35.4", newer_version=newer)
+    (found,) = versions(seen, pods, {"a": disk} if disk is not None else {})
+    assert (str(found.api_server) if found.api_server else None) == api_server
+    condition = skew_condition((found,))
+    assert (condition.status == "True") == (api_server == "v1.35.4")
+    assert ("is not known on a" in condition.message) == (api_server is None)
 
 
 def test_versions_of_an_upgrade_are_listed_by_node() -> None:

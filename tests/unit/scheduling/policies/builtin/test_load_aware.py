@@ -123,6 +123,23 @@ def test_hot_values_expire() -> None:
     assert play.scores() == [10]
 
 
+def test_a_pod_that_was_bound_elsewhere_makes_no_node_hot() -> None:
+    idle = usage(cpu_usage_avg_5m=0.0)
+    nodes = [node(name, annotations=idle) for name in ("a", "b")]
+    play = Play("load-aware", nodes, inFlight=False, ownDemand=False)
+    for name in ("p", "q"):
+        play.cluster.assume(play.pod(pod(name)), play.cluster.index["a"])
+    assert play.scores() == [9, 10]
+    for name in ("p", "q"):
+        play.cluster.set_pod(pod(name, on="b", bound=NOW))
+    assert play.scores() == [10, 9]
+    play.cluster.assume(play.pod(pod("r")), play.cluster.index["a"])
+    play.cluster.set_pod(pod("r", on="a", bound=NOW))
+    play.cluster.remove_pod({"metadata": {"uid": "uid-r"}})
+    play.cluster.set_pod(pod("s", on="a", bound=NOW))
+    assert play.scores() == [9, 9], "r did start there"
+
+
 def known(**figures: float) -> dict[str, str]:
     return usage(
         **{f"{r}_usage_{w}": 0.2 for r in ("cpu", "mem") for w in ("avg_5m", "max_avg_1h")}

@@ -1,0 +1,139 @@
+"""All commands that simulate know the same schedulers: which one serves a Pod is one decision."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
+from kube_scheduler_operator.kube.resource import PODS
+
+from ..conftest import Cluster
+from .secondary_scheduler import SPACE
+from .simulated_world import CONTROL_PLANE_LEASE, MINE, UNKNOWN, World
+
+
+@pytest.fixture
+def world(cluster: Cluster, tmp_path: Path) -> World:
+    return World(cluster, tmp_path)
+
+
+SERVED = {DEFAULT_SCHEDULER: True, MINE: True, UNKNOWN: False}
+
+
+@pytest.mark.parametrize(("scheduler", "is_served"), SERVED.items())
+async def test_why(world: World, scheduler: str, is_served: bool) -> None:
+    _, found = await world.answer("why", "-n", "shop", f"waits-{scheduler}")
+    assert found["served"] is is_served
+    assert bool(found["problem"]) is not is_served
+    assert found["now"]["reason"] == ("" if is_served else "NoScheduler")
+
+
+async def test_pending(world: World) -> None:
+    _, found = await world.answer("pending")
+    kinds = {pod: group["kind"] for group in found["groups"] for pod in group["pods"]}
+    assert kinds == {
+        f"shop/waits-{name}": "queued" if served else "no scheduler"
+        for name, served in SERVED.items()
+    }
+
+
+@pytest.mark.parametrize(("scheduler", "is_served"), SERVED.items())
+async def test_simulate_a_workload(world: World, scheduler: str, is_served: bool) -> None:
+    file = world.workload(scheduler)
+    code, found = await world.answer("simulate", "-f", file, "--repeat", "1")
+    assert (code, found["fits"]) == ((0, True) if is_served else (1, False))
+    reasons = found["configurations"][0]["reasons"][0]
+    assert [UNKNOWN in reason for reason in reasons] == ([] if is_served else [True])
+
+
+@pytest.mark.parametrize(("scheduler", "largest"), [(DEFAULT_SCHEDULER, 3), (MINE, 3)])
+async def test_the_largest_number_of_pods(world: World, scheduler: str, largest: int) -> None:
+    """Of 8 places, three Pods run and two that wait come first."""
+    file = world.workload(scheduler)
+    _, found = await world.answer("simulate", "-f", file, "--max", "--repeat", "1")
+    assert found["configurations"][0]["figures"]["largest"]["median"] == largest
+
+
+async def test_a_drain_moves_the_pods_of_every_scheduler(world: World) -> None:
+    code, found = await world.answer("simulate", "--drain", "n1", "--repeat", "1")
+    assert found["pods"] == {"of the drained node n1": 3}
+    reasons = found["configurations"][0]["reasons"][0]
+    assert [UNKNOWN in reason for reason in reasons] == [True], "that of no scheduler stays"
+    world.cluster.api.remove(PODS, f"runs-{UNKNOWN}", "shop")
+    code, found = await world.answer("simulate", "--drain", "n1", "--repeat", "1")
+    assert (code, found["fits"]) == (0, True)
+
+
+async def test_a_replay_places_the_pods_of_every_scheduler_and_names_those_it_leaves(
+    world: World,
+) -> None:
+    code, found = await world.answer("simulate", "--replay", "--repeat", "1")
+    assert (code, found["pods"]) == (0, {"that run now": 2})
+    (note,) = (note for note in found["notes"] if note.startswith("--replay"))
+    assert "1 pod" in note
+    assert UNKNOWN in note
+
+
+async def test_a_scheduler_whose_configuration_is_not_known_is_neither_missing_nor_full(
+    world: World,
+) -> None:
+    world.schedulers.put(configHash="another")
+    code, why = await world.answer("why", "-n", "shop", f"waits-{MINE}")
+    assert why["now"]["reason"] == "NotSimulated"
+    assert "is not known" in why["problem"]
+    _, pending = await world.answer("pending")
+    (group,) = (one for one in pending["groups"] if one["pods"] == [f"shop/waits-{MINE}"])
+    assert group["kind"] == "not simulated"
+    file = world.workload(MINE)
+    code, found = await world.answer("simulate", "-f", file, "--repeat", "1")
+    assert (code, found["fits"]) == (2, None)
+    assert len(found["configurations"][0]["notSimulated"]) == 2
+    assert (await world.run("simulate", "-f", file, "--max")).code == 2
+
+
+async def test_schedulers_that_may_not_be_read_may_exist(world: World) -> None:
+    world.cluster.api.fail(403, path="/secondaryschedulers", times=None, reason="Forbidden")
+    _, why = await world.answer("why", "-n", "shop", f"waits-{MINE}")
+    assert why["now"]["reason"] == "NotSimulated"
+    done = await world.run("why", "-n", "shop", f"waits-{MINE}")
+    assert "as far as is known: SecondarySchedulers are left out" in done.out
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "lease"), [(DEFAULT_SCHEDULER, CONTROL_PLANE_LEASE), (MINE, (SPACE, MINE))]
+)
+async def test_a_pod_is_in_no_queue_without_a_leader(
+    world: World, scheduler: str, lease: tuple[str, str]
+) -> None:
+    world.cluster.lease(*lease, age=60)
+    done = await world.run("why", "-n", "shop", f"waits-{scheduler}")
+    assert "schedules nothing now" in done.out
+    assert f"{lease[0]}/{lease[1]}" in done.out
+    assert "queue" not in done.out
+    _, pending = await world.answer("pending")
+    kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
+    assert kinds[f"shop/waits-{scheduler}"] == "idle scheduler"
+
+
+async def test_a_configuration_takes_the_place_of_the_scheduler_whose_names_it_has(
+    world: World, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.json"
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": MINE}],
+    }
+    file.write_text(json.dumps(config))
+    workload = world.workload(MINE)
+    code, found = await world.answer(
+        "simulate", "-f", workload, "--config", str(file), "--repeat", "1"
+    )
+    assert code == 0
+    assert [column["runsThatFit"] for column in found["configurations"]] == [1, 1]
+    _, pending = await world.answer("pending", "--config", str(file))
+    kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
+    assert kinds[f"shop/waits-{DEFAULT_SCHEDULER}"] == kinds[f"shop/waits-{MINE}"] == "queued"

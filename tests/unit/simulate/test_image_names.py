@@ -1,0 +1,65 @@
+"""Images under other names than those that nodes report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.simulate.image_names import unrecognized_images, whole_name
+
+MEBIBYTE = 2**20
+
+
+@pytest.mark.parametrize(
+    ("image", "whole"),
+    [
+        ("nginx", "docker.io/library/nginx:latest"),
+        ("nginx:1.10", "docker.io/library/nginx:1.10"),
+        ("team/web", "docker.io/team/web:latest"),
+        ("quay.io/team/web:2", "quay.io/team/web:2"),
+        ("registry:5000/web", "registry:5000/web:latest"),
+        ("localhost/web:2", "localhost/web:2"),
+    ],
+)
+def test_a_name_is_completed_as_runtimes_do_it(image: str, whole: str) -> None:
+    assert whole_name(image) == whole
+
+
+def node(*images: tuple[str, int]) -> dict[str, Any]:
+    reported = [{"names": [name], "sizeBytes": size * MEBIBYTE} for name, size in images]
+    return {"metadata": {"name": "n"}, "status": {"images": reported}}
+
+
+def found(image: str, *nodes: dict[str, Any]) -> list[str]:
+    return list(unrecognized_images({"containers": [{"image": image}]}, nodes))
+
+
+def test_an_image_under_its_short_name_is_named_with_its_whole_name() -> None:
+    (sentence,) = found("nginx:1.10", node(("docker.io/library/nginx:1.10", 181)), node())
+    assert '"nginx:1.10"' in sentence
+    assert '"docker.io/library/nginx:1.10"' in sentence
+
+
+@pytest.mark.parametrize(
+    ("image", "reported"),
+    [
+        ("docker.io/library/nginx:1.10", ("docker.io/library/nginx:1.10", 181)),
+        ("nginx:1.10", ("nginx:1.10", 181)),  # cri-dockerd
+        ("web", ("web:latest", 181)),  # kube-scheduler adds the tag
+        ("nginx:1.10", ("docker.io/library/nginx:1.20", 181)),
+        ("nginx:1.10", ("docker.io/library/nginx:1.10", 40)),  # on half of the nodes: 20 MiB
+        ("nginx@sha256:0", ("docker.io/library/nginx@sha256:0", 181)),
+        ("", ("docker.io/library/nginx:1.10", 181)),
+    ],
+)
+def test_all_other_images_are_not_named(image: str, reported: tuple[str, int]) -> None:
+    assert found(image, node(reported), node()) == []
+
+
+def test_init_containers_count_as_well_and_each_image_once() -> None:
+    spec = {
+        "initContainers": [{"image": "nginx:1.10"}],
+        "containers": [{"image": "nginx:1.10"}, {"image": "other"}],
+    }
+    assert len(list(unrecognized_images(spec, [node(("docker.io/library/nginx:1.10", 181))]))) == 1
