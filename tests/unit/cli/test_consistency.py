@@ -118,7 +118,8 @@ class OneCluster(FakeCluster):
         if all(self.find(kind, names.ASSIGNMENT) is not None for kind in POLICY):
             return AssignmentWay.POLICY
         if self.find(MUTATING_WEBHOOKS, names.ASSIGNMENT) is not None:
-            return AssignmentWay.WEBHOOK
+            service = self.find(SERVICES, names.WEBHOOK, MANAGED.operator_namespace)
+            return AssignmentWay.NONE_SERVICE if service is None else AssignmentWay.WEBHOOK
         return AssignmentWay.NONE_POLICY
 
     def renew(self) -> None:
@@ -295,7 +296,9 @@ def _remove(*kinds: Resource) -> Callable[[OneCluster], None]:
 
 def _webhook(one: OneCluster) -> None:
     _remove(*POLICY)(one)
-    hook = {"name": "assign", "clientConfig": {"caBundle": "eA=="}, "failurePolicy": "Ignore"}
+    service = {"name": names.WEBHOOK, "namespace": MANAGED.operator_namespace}
+    client = {"caBundle": "eA==", "service": service}
+    hook = {"name": "assign", "clientConfig": client, "failurePolicy": "Ignore"}
     one.make(MUTATING_WEBHOOKS, names.ASSIGNMENT, webhooks=[hook])
     one.make(SERVICES, names.WEBHOOK, MANAGED.operator_namespace, spec={})
 
@@ -401,7 +404,7 @@ STATES: dict[str, State] = {
         _refused, ready=False, checks=("conditions", "objects"), text=REFUSAL
     ),
     "the webhook's Service is deleted": State(
-        _without_service, checks=("assignment",), text="has no Service"
+        _without_service, assigns=False, text=f"Service {names.WEBHOOK}"
     ),
     "the accounts are administrators": State(
         _unlimited, checks=("operator-rights",), text="may do everything"

@@ -41,6 +41,7 @@ INFORMATIONAL: Final = (
 )
 """Conditions without the suffix Degraded that are warnings if True, also in `status`."""
 
+_ASSIGNMENT_PAGE: Final = "secondary-schedulers.md"
 _INSTALL: Final = "run kubectl scheduler check --pre, then install the operator"
 
 
@@ -368,24 +369,21 @@ def assignment(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     if not assigning:
         yield "no SecondaryScheduler has spec.assign"
         return
-    way, page = facts.assignment_way.get(), "secondary-schedulers.md"
+    way = facts.assignment_way.get()
     missing = {AssignmentWay.NONE_POLICY: "policy", AssignmentWay.NONE_WEBHOOK: "webhook"}
     if way in missing:
-        apply = f"kubectl apply --server-side -k deploy/assignment/{missing[way]}"
-        yield CheckProblem(
+        cause = (
             f"nothing applies spec.assign of SecondaryScheduler {listed(assigning)} to new Pods: "
             f"neither MutatingAdmissionPolicy {names.ASSIGNMENT} with its binding nor "
-            f"MutatingWebhookConfiguration {names.ASSIGNMENT} exists",
-            f"{apply} (Helm: assignment.enabled=true)",
-            link=page,
+            f"MutatingWebhookConfiguration {names.ASSIGNMENT} exists"
         )
-    elif way is AssignmentWay.WEBHOOK and facts.webhook_service.get() is None:
-        yield CheckProblem(
+        yield _without_way(cause, missing[way])
+    elif way is AssignmentWay.NONE_SERVICE:
+        cause = (
             f"MutatingWebhookConfiguration {names.ASSIGNMENT} has no Service {names.WEBHOOK}: the "
-            "API server admits new Pods unchanged",
-            "kubectl apply --server-side -k deploy/assignment/webhook",
-            link=page,
+            "API server admits new Pods unchanged"
         )
+        yield _without_way(cause, "webhook")
     for name in assigning:
         condition = condition_in(mapping(schedulers[name].get("status")), names.ASSIGNED)
         if condition.get("status") != "True":
@@ -394,9 +392,14 @@ def assignment(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
                 f"SecondaryScheduler {name}: no Pod is assigned: {message}",
                 f"kubectl describe secondaryscheduler {name}",
                 CheckState.WARNING,
-                page,
+                _ASSIGNMENT_PAGE,
             )
     yield f"new Pods are assigned to {listed(assigning)}"
+
+
+def _without_way(cause: str, component: str) -> CheckProblem:
+    apply = f"kubectl apply --server-side -k deploy/assignment/{component}"
+    return CheckProblem(cause, f"{apply} (Helm: assignment.enabled=true)", link=_ASSIGNMENT_PAGE)
 
 
 def images(facts: ClusterFacts) -> Iterator[CheckProblem | str]:

@@ -33,6 +33,7 @@ from ...kube.resource import (
     MUTATING_POLICY_BINDINGS,
     MUTATING_WEBHOOKS,
     SECRETS,
+    SERVICES,
     Resource,
 )
 from ...serving.certificate import CertificateError
@@ -129,8 +130,23 @@ async def find_way(api: ApiClient) -> tuple[AssignmentWay | None, Object | None]
     ):
         return AssignmentWay.POLICY, configuration
     if configuration is not None:
-        return (AssignmentWay.WEBHOOK if _is_trusted(configuration) else None), configuration
+        return await _way_of_webhook(api, configuration), configuration
     return (AssignmentWay.NONE_POLICY if served else AssignmentWay.NONE_WEBHOOK), None
+
+
+async def _way_of_webhook(api: ApiClient, configuration: Object) -> AssignmentWay | None:
+    if not _is_trusted(configuration):
+        return None
+    for webhook in configuration.get("webhooks") or ():
+        service = mapping(mapping(webhook.get("clientConfig")).get("service"))
+        try:
+            if service:
+                await api.get(SERVICES.named(str(service["name"]), str(service["namespace"])))
+        except NotFound:
+            return AssignmentWay.NONE_SERVICE
+        except Forbidden:  # the rights of a version that did not look
+            continue
+    return AssignmentWay.WEBHOOK
 
 
 def _is_trusted(configuration: Object) -> bool:

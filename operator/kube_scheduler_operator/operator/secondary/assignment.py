@@ -165,6 +165,10 @@ def assign(
         return _withdrawn(NOT_INSTALLED, _install("policy"))
     if claim.way is AssignmentWay.NONE_WEBHOOK:
         return _withdrawn(NOT_INSTALLED, _install("webhook"))
+    if claim.way is AssignmentWay.NONE_SERVICE:
+        return _withdrawn(
+            NOT_INSTALLED, f"Service {names.WEBHOOK} does not exist; {_install('webhook')}"
+        )
     if claim.way is None and not last:
         return _withdrawn(
             NOT_KNOWN, "what applies it to new Pods is not ready yet; the operator looks again"

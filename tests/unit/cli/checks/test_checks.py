@@ -558,20 +558,19 @@ def test_every_pod_that_waits_for_its_image_is_named(where: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "service", "state", "part"),
+    ("way", "state", "part"),
     [
-        (AssignmentWay.POLICY, None, CheckState.OK, "packed"),
-        (AssignmentWay.WEBHOOK, {}, CheckState.OK, "packed"),
-        (AssignmentWay.WEBHOOK, None, CheckState.FAILED, "has no Service"),
-        (AssignmentWay.NONE_POLICY, None, CheckState.FAILED, "with its binding"),
-        (AssignmentWay.NONE_WEBHOOK, {}, CheckState.FAILED, "MutatingWebhookConfiguration"),
+        (AssignmentWay.POLICY, CheckState.OK, "packed"),
+        (AssignmentWay.WEBHOOK, CheckState.OK, "packed"),
+        (AssignmentWay.NONE_SERVICE, CheckState.FAILED, "has no Service"),
+        (AssignmentWay.NONE_POLICY, CheckState.FAILED, "with its binding"),
+        (AssignmentWay.NONE_WEBHOOK, CheckState.FAILED, "MutatingWebhookConfiguration"),
     ],
 )
 def test_what_applies_an_assignment_must_exist(
-    way: AssignmentWay, service: Any, state: CheckState, part: str
+    way: AssignmentWay, state: CheckState, part: str
 ) -> None:
-    facts = secondary_facts(assign={})
-    found = one("assignment", assignment_way=way, webhook_service=service, **facts)
+    found = one("assignment", assignment_way=way, **secondary_facts(assign={}))
     assert (found.state, part in found.cause) == (state, True)
 
 

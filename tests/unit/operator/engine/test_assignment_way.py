@@ -22,6 +22,8 @@ from kube_scheduler_operator.operator.model.snapshot import AssignmentWay
 
 POLICY, BINDING = "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
 WEBHOOK = "mutatingwebhookconfigurations"
+SERVICE = "services"
+PLACE = {"name": "hook", "namespace": "elsewhere"}
 
 
 class Api:
@@ -32,6 +34,7 @@ class Api:
         self.trusted = trusted
         self.serves = serves
         self.error: type[ApiError] | None = None
+        self.of_service: type[ApiError] = NotFound
 
     async def get_path(self, path: str) -> Any:
         assert path == "/apis/admissionregistration.k8s.io/v1"
@@ -40,6 +43,11 @@ class Api:
 
     async def get(self, ref: ObjectRef) -> Any:
         request = ApiRequest("get", ref.path)
+        if ref.resource.plural == SERVICE:
+            assert {"name": ref.name, "namespace": ref.namespace} == PLACE
+            if SERVICE not in self.found:
+                raise self.of_service(request, status=404)
+            return {}
         assert ref.name == names.ASSIGNMENT
         if self.error is not None:
             raise self.error(request, status=403)
@@ -47,7 +55,8 @@ class Api:
         if ref.resource.plural not in self.found:
             raise NotFound(request, status=404)
         bundle = {"caBundle": "x"} if self.trusted else {}
-        return {"metadata": {"name": ref.name}, "webhooks": [{"clientConfig": bundle}]}
+        address = {"clientConfig": {"service": PLACE, **bundle}}
+        return {"metadata": {"name": ref.name}, "webhooks": [address]}
 
 
 class Changes:
@@ -64,9 +73,10 @@ class Changes:
         (Api(POLICY, BINDING), AssignmentWay.POLICY),
         (Api(POLICY, BINDING, WEBHOOK), AssignmentWay.POLICY),
         (Api(POLICY), AssignmentWay.NONE_POLICY),
-        (Api(POLICY, WEBHOOK), AssignmentWay.WEBHOOK),
-        (Api(WEBHOOK), AssignmentWay.WEBHOOK),
-        (Api(WEBHOOK, serves=False), AssignmentWay.WEBHOOK),
+        (Api(POLICY, WEBHOOK, SERVICE), AssignmentWay.WEBHOOK),
+        (Api(WEBHOOK, SERVICE), AssignmentWay.WEBHOOK),
+        (Api(WEBHOOK, SERVICE, serves=False), AssignmentWay.WEBHOOK),
+        (Api(WEBHOOK), AssignmentWay.NONE_SERVICE),
         (Api(), AssignmentWay.NONE_POLICY),
         (Api(serves=False), AssignmentWay.NONE_WEBHOOK),
     ],
@@ -82,7 +92,7 @@ async def test_what_exists_decides(api: Any, expected: AssignmentWay) -> None:
 
 
 async def test_a_webhook_that_is_not_trusted_yet_is_not_known() -> None:
-    api: Any = Api(WEBHOOK, trusted=False)
+    api: Any = Api(WEBHOOK, SERVICE, trusted=False)
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)
     assert poller.way is None
@@ -92,8 +102,16 @@ async def test_a_webhook_that_is_not_trusted_yet_is_not_known() -> None:
     assert poller.way is AssignmentWay.WEBHOOK
 
 
-async def test_an_error_leaves_the_last_result() -> None:
+async def test_a_service_that_the_operator_may_not_read_counts_as_present() -> None:
     api: Any = Api(WEBHOOK)
+    api.of_service = Forbidden
+    poller = WayPoller(lambda: True, lambda: None)
+    await poller.poll(api)
+    assert poller.way is AssignmentWay.WEBHOOK
+
+
+async def test_an_error_leaves_the_last_result() -> None:
+    api: Any = Api(WEBHOOK, SERVICE)
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)
     api.error = Unavailable
@@ -103,7 +121,7 @@ async def test_an_error_leaves_the_last_result() -> None:
 
 
 async def test_an_operator_that_may_not_look_reports_that() -> None:
-    api: Any = Api(WEBHOOK)
+    api: Any = Api(WEBHOOK, SERVICE)
     api.error = Forbidden
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)

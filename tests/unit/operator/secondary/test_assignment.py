@@ -396,7 +396,11 @@ def test_pods_that_wait_for_it_are_named_with_what_to_do(assigning: Assigning) -
 
 @pytest.mark.parametrize(
     ("way", "directory"),
-    [(AssignmentWay.NONE_POLICY, "policy"), (AssignmentWay.NONE_WEBHOOK, "webhook")],
+    [
+        (AssignmentWay.NONE_POLICY, "policy"),
+        (AssignmentWay.NONE_WEBHOOK, "webhook"),
+        (AssignmentWay.NONE_SERVICE, "webhook"),
+    ],
 )
 def test_nothing_that_applies_it_is_named_with_the_command(
     assigning: Assigning, way: AssignmentWay, directory: str
