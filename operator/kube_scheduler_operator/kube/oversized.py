@@ -15,6 +15,9 @@ from .reading import Loads
 
 log = logging.getLogger(__name__)
 
+LEFT_OUT: Final = "leftOut"
+"""Key of an object of which only the identity was read; the value is the exceeded limit."""
+
 _REMEMBERED: Final = 1024
 
 _TOKEN: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")\s*(:?)|[\[\]{}]', re.DOTALL)
@@ -28,6 +31,7 @@ def _path(*keys: str) -> _Path:
 
 _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 _EVENT: Final[Mapping[_Path, str]] = {
+    _path("type"): "type",
     _path("object", "apiVersion"): "apiVersion",
     _path("object", "kind"): "kind",
     **{_path("object", "metadata", key): key for key in _IDENTITY},
@@ -87,7 +91,17 @@ def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]
         "kind": texts.get("kind"),
         "metadata": metadata,
     }
-    return {"type": "DELETED", "object": obj}, _left_out(texts.get("kind", ""), texts, error.excess)
+    deletion: Object = {"type": "DELETED", "object": obj}
+    if texts["type"] != "DELETED":
+        obj[LEFT_OUT] = error.excess
+    return deletion, _left_out(texts.get("kind", ""), texts, error.excess)
+
+
+def identity(left_out: LeftOut) -> Object:
+    """Return what is known of an object that a list leaves out."""
+    fields = {"name": left_out.name, "namespace": left_out.namespace, "uid": left_out.uid}
+    metadata = {key: value for key, value in fields.items() if value}
+    return {"metadata": metadata, LEFT_OUT: left_out.excess}
 
 
 def first_of_list(kind: str, text: bytes, excess: str) -> ListResult:

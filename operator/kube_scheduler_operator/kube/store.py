@@ -143,6 +143,14 @@ class Store:
         del self._writable(resource)[ref]
         return True
 
+    def leave_out(self, ref: ObjectRef) -> bool:
+        """Remove an object that exists and cannot be read; a later version of it may be stored.
+
+        Returns:
+            Whether the store changed.
+        """
+        return self._writable(ref.resource).pop(ref, None) is not None
+
     def forget(self, ref: ObjectRef) -> bool:
         """Remove the object `ref`, after the API returned NotFound for it.
 

@@ -9,7 +9,12 @@ import pytest
 
 from kube_scheduler_operator.base.json_text import TooLargeError
 from kube_scheduler_operator.kube.api import LeftOut
-from kube_scheduler_operator.kube.oversized import Notices, first_of_list, without_content
+from kube_scheduler_operator.kube.oversized import (
+    LEFT_OUT,
+    Notices,
+    first_of_list,
+    without_content,
+)
 
 ERROR = TooLargeError("more than 100000 values", 5)
 METADATA = {
@@ -24,14 +29,16 @@ METADATA = {
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_event_is_reduced_to_the_end_of_what_is_known(indent: int | None) -> None:
+@pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
+def test_an_event_is_reduced_to_the_end_of_what_is_known(type_: str, indent: int | None) -> None:
     obj = {"apiVersion": "v1", "kind": "Pod", "spec": {"name": "no"}, "metadata": METADATA}
-    line = json.dumps({"type": "MODIFIED", "object": obj}, indent=indent).encode()
+    line = json.dumps({"type": type_, "object": obj}, indent=indent).encode()
     event, left_out = without_content(line, ERROR)
     identity = {key: METADATA[key] for key in ("name", "namespace", "uid", "resourceVersion")}
+    exists = {} if type_ == "DELETED" else {LEFT_OUT: "more than 100000 values"}
     assert event == {
         "type": "DELETED",
-        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": identity},
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": identity, **exists},
     }
     assert left_out == LeftOut("Pod", "n", 'a"\\ö', "u", "more than 100000 values")
 

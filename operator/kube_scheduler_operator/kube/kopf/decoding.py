@@ -20,7 +20,7 @@ import aiohttp
 from ...base.json_text import bounded
 from ..api import Object
 from ..errors import ApiRequest
-from ..oversized import Notices
+from ..oversized import Notices, identity
 from ..pages import JSON, Pages, PageSize
 from ..reading import Lines, Take, abort, decoded, read_body
 from .imports import client_api
@@ -79,7 +79,7 @@ async def _get(url: str, **arguments: Any) -> Any:
         "kind": page.kind,
         "apiVersion": page.api_version,
         "metadata": {"resourceVersion": page.resource_version, "continue": page.more},
-        "items": page.items,
+        "items": [*page.items, *map(identity, page.left_out)],
     }
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 from ...base.bounded_cache import Recent
 from ...base.objects import uid_of, version_of
 from ..api import Object
+from ..oversized import LEFT_OUT
 from ..resource import Stream, WatchSpec
 from .decoding import event_within_limits, install_decoder
 from .imports import check_private_names, infinite_watch, kopf, watching
@@ -76,6 +77,8 @@ class StreamState:
         before = self._deleted.get(uid_of(listed), 0) if known is None else version_of(known)
         if version >= before:
             return ""
+        if LEFT_OUT in listed:
+            return ""  # the version is not known
         name = listed["metadata"]["name"]
         return f"{self.spec.stream}: {name} has resourceVersion {version} after {before}"
 
@@ -83,6 +86,9 @@ class StreamState:
         """Track `event`; return the events to emit: it, after the end of a replaced object."""
         key, slim = _key(event["object"]), _slim(event["object"])
         before = self.known.get(key)
+        if LEFT_OUT in event["object"]:  # it exists; only a list without it is its deletion
+            self.known[key] = slim
+            return [_deleted(event["object"])]
         other = before is not None and uid_of(before) != uid_of(slim)
         if event["type"] == "DELETED":
             if not other:

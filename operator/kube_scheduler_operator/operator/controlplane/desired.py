@@ -194,8 +194,8 @@ def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | No
 def _operator_settings(snapshot: Snapshot) -> Mapping[str, Any] | None:
     """OperatorSettings "cluster"; None if it does not exist.
 
-    If the API does not serve the kind, the accepted settings stay in use: a restarted API server
-    may not serve it at first.
+    If it cannot be read, the accepted settings stay in use: a restarted API server may not serve
+    the kind at first, and an object may be too large.
     """
     objects = snapshot.operator_settings
     if objects is None:

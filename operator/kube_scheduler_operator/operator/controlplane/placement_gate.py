@@ -134,8 +134,9 @@ class _Edit:
 def settings_in_effect(snapshot: Snapshot, result: SettingsResult | None) -> PlacementSettings:
     """Return `spec.placementCheck`, also while other settings have an error.
 
-    While the API does not serve OperatorSettings, as after a restart of the API server, those in
-    `result` count, and a Gate does not end.
+    While OperatorSettings cannot be read, because the API does not serve the kind, as after a
+    restart of the API server, or because the object is too large, those in `result` count, and a
+    Gate does not end.
     """
     if snapshot.operator_settings is not None:
         obj = mapping(snapshot.operator_settings.get(names.CLUSTER))
@@ -443,7 +444,7 @@ def _simulating(edit: _Edit, record: dict[str, Any]) -> PlacementCheck:
     question, settings = _question(edit, record), edit.settings
     limit = settings.seconds + GRACE_SECONDS
     if edit.snapshot.operator_settings is None:
-        effect = "the API does not serve OperatorSettings, where its result would be kept"
+        effect = "OperatorSettings, where its result would be kept, is not served, or too large"
         failed = {**record, "result": FAILED, "effect": effect}
         if settings.mode == GATE:
             return _held(edit, failed)

@@ -10,6 +10,7 @@ from ...base import names
 from ...base.objects import NamespacedName, Object, label
 from ...base.platform import Platform
 from ...kube import resource as kinds
+from ...kube.oversized import LEFT_OUT
 from ...kube.resource import ObjectRef, Resource
 from ...kube.store import Store
 from .node_clocks import NodeClocks
@@ -51,6 +52,8 @@ class Intake:
         calm: Callable[[], bool] = lambda: True,
     ) -> None:
         self.leases_seen: dict[NamespacedName, datetime] = {}  # when renewals were last observed
+        # OperatorSettings while it exists and cannot be read: a Gate ends by its deletion only
+        self.unread: set[Resource] = set()
         self.node_left: datetime | None = None  # when a control-plane node was last deleted
         self.clocks = NodeClocks(now, calm)
         # Leases that may turn out to belong to a SecondaryScheduler that is listed later.
@@ -70,6 +73,7 @@ class Intake:
         """Forget objects outside of the store: etcd was restored from a backup."""
         self._unclaimed_leases.clear()
         self.leases_seen.clear()
+        self.unread.clear()
 
     def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
         """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""
@@ -87,14 +91,22 @@ class Intake:
         if resource == kinds.NODES and before is None and not self._platform.is_control_plane(obj):
             return  # it has lost the label
         self._note_nodes(resource, before, obj, deleted=deleted)
-        if deleted:
-            changed = self._store.remove(resource, obj)
-        else:
-            changed = self._store.put(resource, obj, may_return=resource == kinds.NODES)
+        changed = self._stored(resource, obj, deleted=deleted)
         if resource == kinds.SECONDARY_SCHEDULERS and not deleted:
             self._claim_leases(obj["metadata"]["name"])
         if changed:
             self._wake(urgent=deleted or _is_urgent(resource, before, obj))
+
+    def _stored(self, resource: Resource, obj: Mapping[str, Any], *, deleted: bool) -> bool:
+        """Update the store; return whether it changed."""
+        if LEFT_OUT in obj:
+            if resource == kinds.OPERATOR_SETTINGS:
+                self.unread.add(resource)
+            return self._store.leave_out(resource.ref(obj))
+        self.unread.discard(resource)
+        if deleted:
+            return self._store.remove(resource, obj)
+        return self._store.put(resource, obj, may_return=resource == kinds.NODES)
 
     def _note_nodes(
         self, resource: Resource, before: Object | None, obj: Mapping[str, Any], *, deleted: bool

@@ -588,7 +588,7 @@ class Operator:
             self._platform,
             self._settings,
             self._clock.now(),
-            missing_kinds=self._watcher.missing if self._watcher else (),
+            missing_kinds={*self._intake.unread, *(self._watcher.missing if self._watcher else ())},
             leases_seen=self._intake.leases_seen,
             clocks=self._intake.clocks.differences,
         )

@@ -30,7 +30,8 @@ def take_snapshot(
 ) -> Snapshot:
     """Take one immutable view of the cluster for a reconcile; the process adds what it knows.
 
-    A kind that the API server does not serve becomes None; a kind without objects is empty.
+    A kind that cannot be read becomes None, such as one that the API server does not serve; a kind
+    without objects is empty.
     `leases_seen` has when renewals of Leases were last observed; `clocks` maps nodes to what to add
     to the times that their kubelets write.
     """

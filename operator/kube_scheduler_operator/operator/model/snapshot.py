@@ -132,6 +132,7 @@ class Snapshot:
     # by name; None: the API does not serve the kind
     scheduler_profiles: Mapping[str, Object] | None = field(default_factory=dict)
     scheduler_extenders: Mapping[str, Object] | None = field(default_factory=dict)
+    # also None while "cluster" is too large to be read
     operator_settings: Mapping[str, Object] | None = field(default_factory=dict)
     aks_configurations: Mapping[str, Object] | None = None
     # the operator's ConfigMaps in the target namespace, by name

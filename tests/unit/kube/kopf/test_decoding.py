@@ -19,6 +19,7 @@ from kopf._cogs.clients import api, fetching
 from kube_scheduler_operator.base.json_text import exceeds_depth
 from kube_scheduler_operator.base.limits import OBJECT_DEPTH
 from kube_scheduler_operator.kube.kopf import decoding
+from kube_scheduler_operator.kube.oversized import LEFT_OUT
 from kube_scheduler_operator.kube.protobuf import CHANGE_LIMIT
 
 from ....hostile_objects import hostile, large_pod
@@ -134,17 +135,26 @@ async def test_a_list_of_kopf_leaves_out_what_is_too_large(
     installed: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ordinary = [hostile(f"p{number}") for number in range(6)]
-    server = Server(*ordinary[:3], large_pod("hostile"), *ordinary[3:])
+    large = large_pod("hostile")
+    server = Server(*ordinary[:3], large, *ordinary[3:])
     monkeypatch.setattr(api, "request", server.request)
     found: list[str] = []
+    left_out: list[Any] = []
     more = ""
     while True:
         page = await api.get(f"/pods?limit=500&continue={more or 0}", **ARGUMENTS)
         found += [item["metadata"]["name"] for item in page["items"]]
+        left_out += [item for item in page["items"] if LEFT_OUT in item]
         assert page["metadata"]["resourceVersion"] == "9"
         if not (more := page["metadata"]["continue"]):
             break
-    assert found == [obj["metadata"]["name"] for obj in ordinary]
+    assert sorted(found) == sorted(obj["metadata"]["name"] for obj in (*ordinary, large))
+    assert left_out == [
+        {
+            "metadata": {"name": "hostile", "namespace": "tenant", "uid": "uid-hostile"},
+            LEFT_OUT: "more than 100000 values",
+        }
+    ]
     assert "pods tenant/hostile has more than 100000 values and is left out" in caplog.text
     assert server.asked[0] == 200
 

@@ -22,9 +22,11 @@ from kopf._cogs.structs.references import Resource as KopfResource
 from kopf._core.reactor import queueing
 
 from kube_scheduler_operator.base.backoff import Backoff
+from kube_scheduler_operator.kube.api import LeftOut
 from kube_scheduler_operator.kube.credentials import Access, Credentials
 from kube_scheduler_operator.kube.errors import CredentialsError
 from kube_scheduler_operator.kube.kopf import imports, settings, streams
+from kube_scheduler_operator.kube.oversized import LEFT_OUT, identity
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, PODS, Stream, WatchSpec
 
 QUICK = settings.Tuning(relist=Backoff((0.001,)))
@@ -100,6 +102,16 @@ async def test_deletions_of_vanished_objects_come_before_the_bookmark(
         6,
     )
     assert shorter(out)[3:] == [(None, "2"), ("DELETED", "1"), LISTED]
+
+
+async def test_an_object_that_a_list_leaves_out_is_deleted_when_a_list_lacks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    large = listed("a", "1")
+    large["object"] = {**identity(LeftOut("ConfigMap", "ops", "a", "1", "a size"))}
+    out = await streamed(monkeypatch, [[listed("a", "1"), LISTED], [large, LISTED], [LISTED]], 6)
+    assert shorter(out)[2:] == [("DELETED", "1"), LISTED, ("DELETED", "1"), LISTED]
+    assert [LEFT_OUT in event["object"] for event in (out[2], out[4])] == [True, False]
 
 
 async def test_incomplete_list_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

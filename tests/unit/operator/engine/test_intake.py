@@ -13,6 +13,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.objects import NamespacedName
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.kube.oversized import LEFT_OUT
 from kube_scheduler_operator.kube.resource import (
     API_SERVERS,
     CLUSTER_OPERATORS,
@@ -91,7 +92,7 @@ class Harness:
             self.platform,
             Settings(),
             self.now,
-            missing_kinds=missing,
+            missing_kinds=missing or self.intake.unread,
             leases_seen=leases_seen,
         )
 
@@ -125,6 +126,33 @@ def test_deletion_with_metadata_only_wakes(harness: Harness) -> None:
     harness.event(CONFIG_MAPS, "DELETED", {"metadata": {"name": "a", "namespace": TARGET}})
     assert harness.woken()
     assert harness.snapshot().config_maps == {}
+
+
+def test_an_object_that_is_too_large_is_left_out_until_it_can_be_read(harness: Harness) -> None:
+    profile = {"metadata": {"name": "a"}, "spec": {}}
+    harness.event(SCHEDULER_PROFILES, "ADDED", profile)
+    harness.woken()
+    harness.event(SCHEDULER_PROFILES, "DELETED", {**profile, LEFT_OUT: "a size"})
+    assert harness.woken()
+    assert harness.snapshot().scheduler_profiles == {}
+    harness.event(SCHEDULER_PROFILES, "MODIFIED", profile)
+    assert harness.woken()
+    assert harness.snapshot().scheduler_profiles is not None
+    assert "a" in (harness.snapshot().scheduler_profiles or {})
+
+
+def test_settings_that_are_too_large_are_not_known_until_they_are_deleted(
+    harness: Harness,
+) -> None:
+    settings = {"metadata": {"name": "cluster"}}
+    harness.event(OPERATOR_SETTINGS, "ADDED", {**settings, "spec": {}})
+    harness.event(OPERATOR_SETTINGS, "DELETED", {**settings, LEFT_OUT: "a size"})
+    assert harness.snapshot().operator_settings is None
+    harness.event(OPERATOR_SETTINGS, "MODIFIED", {**settings, "spec": {}})
+    assert [*(harness.snapshot().operator_settings or {})] == ["cluster"]
+    harness.event(OPERATOR_SETTINGS, "DELETED", {**settings, LEFT_OUT: "a size"})
+    harness.event(OPERATOR_SETTINGS, "DELETED", settings)
+    assert harness.snapshot().operator_settings == {}
 
 
 @pytest.mark.parametrize("resource", [SCHEDULERS, KUBE_SCHEDULERS, SCHEDULER_PROFILES])
