@@ -99,13 +99,21 @@ class Installation:
         )
 
     def is_all_well(self, archive: Path) -> None:
-        """The command line of the archive reads this cluster and reports no problem."""
+        """The command line of the archive reads this cluster and soon reports no problem."""
+        for command in ("status", "check"):
+            until(
+                lambda: self._succeeds(f"kubectl scheduler {command}", archive),  # noqa: B023
+                120,
+                lambda: self.shell(f"kubectl scheduler {command} || true", archive),  # noqa: B023
+            )
         assert "Available=True" in self.shell("kubectl scheduler status", archive)
-        until(
-            lambda: "all ok" in self.shell("kubectl scheduler check || true", archive),
-            60,
-            lambda: self.shell("kubectl scheduler check || true", archive),
-        )
+
+    def _succeeds(self, script: str, *programs: Path) -> bool:
+        try:
+            self.shell(script, *programs)
+        except CommandError:
+            return False
+        return True
 
     def api_is_as_it_was(self, *stays: str) -> None:
         """Nothing of the operator is left in the API, except objects that `stays` names."""

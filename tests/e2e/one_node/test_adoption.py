@@ -267,7 +267,8 @@ def is_kept(
         for key, value in CUSTOMISED[each].config.items():
             assert config[key] == ({**config[key], **value} if isinstance(value, dict) else value)
     assert cluster.condition("AdoptedSettings")[0] == "True"
-    assert "/debug/pprof" in cluster.condition("AdoptedSettings")[1] or "flags.profiling" in kept
+    is_off = not config.get("enableProfiling")
+    assert ("/debug/pprof" in cluster.condition("AdoptedSettings")[1]) is is_off
     cluster.schedules()
     meanwhile(cluster)
     assert lost(before, mirror(cluster)) == []

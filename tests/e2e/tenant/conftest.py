@@ -35,7 +35,7 @@ def shared_cluster() -> Iterator[Cluster]:
         yield Cluster(sandbox)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # before the next cluster of the process takes this one down
 def others(shared_cluster: Cluster) -> Iterator[Others]:
     """A scheduler with an agent that binds, and a namespace whose Pods are placed by it."""
     cluster = shared_cluster
