@@ -136,16 +136,14 @@ def settings_in_effect(snapshot: Snapshot, result: SettingsResult | None) -> Pla
 
     While OperatorSettings cannot be read, because the API does not serve the kind, as after a
     restart of the API server, or because the object is too large, those in `result` count, and a
-    Gate does not end.
+    check that was on is a Gate.
     """
     if snapshot.operator_settings is not None:
         obj = mapping(snapshot.operator_settings.get(names.CLUSTER))
         return settings_of_check(mapping(obj.get("spec")), last_accepted(obj))
     recorded = placement_settings(result.spec if result is not None else None)
     was_on = condition_in(snapshot.status, names.PLACEMENT_CHECK_PROGRESSING).get("reason", OFF)
-    if recorded.mode == OFF and was_on != OFF:
-        return replace(recorded, mode=GATE)
-    return recorded
+    return recorded if was_on == OFF else replace(recorded, mode=GATE)
 
 
 def check_placements(

@@ -12,7 +12,10 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
-from kube_scheduler_operator.config.effective.settings.validate import PlacementSettings
+from kube_scheduler_operator.config.effective.settings.validate import (
+    PlacementSettings,
+    SettingsResult,
+)
 from kube_scheduler_operator.operator.controlplane.placement_gate import (
     GRACE_SECONDS,
     MOST_REMEMBERED,
@@ -556,6 +559,19 @@ def test_an_error_in_the_check_keeps_the_accepted_one() -> None:
     broken["spec"]["placementCheck"] = {"mode": False}
     observed = snapshot(operator_settings={"cluster": broken})
     assert settings_in_effect(observed, None) == PlacementSettings("Gate", 60)
+
+
+@pytest.mark.parametrize("recorded", ["Off", "Warn", "Gate"])
+@pytest.mark.parametrize(("last", "is_gate"), [("Held", True), ("Passed", True), ("", False)])
+def test_a_gate_does_not_end_while_the_settings_cannot_be_read(
+    last: str, recorded: str, *, is_gate: bool
+) -> None:
+    conditions = [{"type": names.PLACEMENT_CHECK_PROGRESSING, "status": "False", "reason": last}]
+    status = {"conditions": conditions if last else []}
+    observed = snapshot(operator_settings=None, kubescheduler={"status": status})
+    spec = {"placementCheck": {"mode": recorded}}
+    result = SettingsResult("cluster", accepted=True, spec=spec)
+    assert settings_in_effect(observed, result).mode == ("Gate" if is_gate else recorded)
 
 
 @pytest.mark.parametrize(("last", "mode"), [("Held", "Gate"), ("Off", "Off"), ("", "Off")])
