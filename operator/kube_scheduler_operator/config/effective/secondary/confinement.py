@@ -28,7 +28,7 @@ from .request import SchedulerRequest
 
 OWN_VOLUMES: Final = frozenset({"api-access", "config", "preflight"})
 """The volumes of the scheduler: its token, its configuration, and the file of the preflight."""
-VOLUMES: Final = ("configMap", "downwardAPI", "emptyDir", "ephemeral", "projected")
+VOLUMES: Final = ("configMap", "downwardAPI", "emptyDir", "projected")
 _PROJECTED: Final = ("configMap", "downwardAPI")
 _SELINUX: Final = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 _SECCOMP: Final = ("RuntimeDefault", "Localhost")
