@@ -26,7 +26,8 @@ from .revision.content import RevisionContent
 
 _FLAGS: Final = (FLAG_PREFIX, "--emulated-version=", "--min-compatibility-version=")
 """Flags on which the plugins of a profile, and what they do, depend."""
-_PROXY: Final = "_PROXY"
+_ANSWERING: Final = ("_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG")
+"""How the names of variables end that choose who answers for an extender, and who is trusted."""
 """The end of variables that choose who answers for an extender outside the node."""
 _UNRELATED: Final = ("logLevel",)
 """Fields of `spec.agent` that decide no placements."""
@@ -56,7 +57,7 @@ def rules_of(content: RevisionContent, specs: AgentSpecs) -> PlacementRules | No
     return PlacementRules(
         kept,
         _flags(operand),
-        {item["name"]: item.get("value", "") for item in _proxies(operand, config)},
+        {item["name"]: item.get("value", "") for item in _answering(operand, config)},
         agents,
         specs.load_policies if _calls_agents(kept, agents) else {},
     )
@@ -148,8 +149,8 @@ def _with_deciding_parts(content: RevisionContent, running: RevisionContent) -> 
     flags = _flags_for(content, running)
     if _flags(operand) != flags:
         changed["args"] = _with_flags(operand, other, flags)
-    proxies = _proxies(other, running.config)
-    if _proxies(operand, running.config) != proxies:
+    answering = _answering(other, running.config)
+    if _answering(operand, running.config) != answering:
         changed["env"] = _with_variables(operand, other)
     containers = [
         changed if container == operand else container for container in pod["spec"]["containers"]
@@ -212,23 +213,23 @@ def _with_flags(operand: Container, other: Container, flags: Sequence[str]) -> l
     return arguments
 
 
-def _proxies(operand: Container, config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _answering(operand: Container, config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The variables that choose who answers for extenders, if the configuration has any elsewhere.
 
     Agents are on the node, and Go uses no proxy for them.
     """
     if all(map(agent_name, _urls(config))):
         return []
-    return [item for item in _variables(operand) if _is_proxy(item)]
+    return [item for item in _variables(operand) if _chooses_answers(item)]
 
 
 def _with_variables(operand: Container, other: Container) -> list[Mapping[str, Any]]:
-    """The variables of `operand`, with the proxies of `other` in their order there."""
-    own = {item["name"]: item for item in _variables(operand) if not _is_proxy(item)}
+    """The variables of `operand`, with those of `other` that decide, in their order there."""
+    own = {item["name"]: item for item in _variables(operand) if not _chooses_answers(item)}
     merged = [
-        item if _is_proxy(item) else own.pop(item["name"])
+        item if _chooses_answers(item) else own.pop(item["name"])
         for item in _variables(other)
-        if _is_proxy(item) or item["name"] in own
+        if _chooses_answers(item) or item["name"] in own
     ]
     return [*merged, *own.values()]
 
@@ -237,5 +238,5 @@ def _variables(operand: Container) -> list[Mapping[str, Any]]:
     return [mapping(item) for item in entries(operand.get("env"))]
 
 
-def _is_proxy(variable: Mapping[str, Any]) -> bool:
-    return str(variable.get("name")).upper().endswith(_PROXY)
+def _chooses_answers(variable: Mapping[str, Any]) -> bool:
+    return str(variable.get("name")).upper().endswith(_ANSWERING)

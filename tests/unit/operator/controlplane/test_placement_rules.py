@@ -153,6 +153,14 @@ def variables(made: RevisionContent, **values: str) -> RevisionContent:
     return RevisionContent({**made.parts, names.POD: own}, made.inputs)
 
 
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "https_proxy"])
+def test_a_variable_that_chooses_who_is_trusted_decides(name: str) -> None:
+    running = variables(extender())
+    edited = variables(extender(), **{name: "/etc/extra"})
+    assert rules(edited) != rules(running)
+    assert with_rules_of(edited, running) == running
+
+
 def test_a_proxy_decides_who_answers_for_an_extender_elsewhere() -> None:
     running = variables(extender(), GOGC="80", HTTP_PROXY="a", NO_PROXY="b")
     edited = variables(extender(), GOGC="90", http_proxy="c", TZ="UTC")
