@@ -18,8 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.source.reader import read
+from ...config.effective.secondary.scheduler import running_names
 from ...config.language.feature_gates import FLAG_PREFIX, Gates
 from ...config.language.plugins.effective_plugins import effective_plugins
 from ...config.language.schema import KIND
@@ -27,7 +29,7 @@ from ...config.language.versions import Version
 from ...config.lint.documents.other_files import counted_kinds
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
+from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
 from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES, PODS
@@ -214,7 +216,18 @@ def from_files(args: argparse.Namespace) -> Simulation:
     if args.in_cluster:
         raise UsageError("--in-cluster cannot be combined with --from-files")
     simulation = _simulation(args, files.world, chosen, (), notes, own)
+    others = tuple(_others_in_files(files.own))
+    simulation.options = replace(simulation.options, others=others)
     return _placed(simulation, _local(args, ""))
+
+
+def _others_in_files(own: Sequence[Mapping[str, Any]]) -> Iterator[OtherScheduler]:
+    """Yield the SecondarySchedulers that files show; ConfigMaps are not read from files."""
+    for obj in own:
+        if obj.get("kind") == SECONDARY_SCHEDULERS.kind:
+            title = f"{SECONDARY_SCHEDULERS.kind} {mapping(obj.get('metadata')).get('name')}"
+            problem = "its configuration is not in the files; name it with --config"
+            yield OtherScheduler(title, running_names(obj), problem=problem)
 
 
 async def from_cluster(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
-from kube_scheduler_operator.kube.resource import PODS
+from kube_scheduler_operator.kube.resource import NODES, PODS, SECONDARY_SCHEDULERS
 
 from ..conftest import Cluster
 from .secondary_scheduler import SPACE
@@ -92,6 +92,27 @@ async def test_a_scheduler_whose_configuration_is_not_known_is_neither_missing_n
     assert (code, found["fits"]) == (2, None)
     assert len(found["configurations"][0]["notSimulated"]) == 2
     assert (await world.run("simulate", "-f", file, "--max")).code == 2
+
+
+async def test_a_scheduler_in_files_is_not_missing(world: World, tmp_path: Path) -> None:
+    """Files have no configuration of it, so its Pods are neither served nor without a scheduler."""
+    file = tmp_path / "cluster.json"
+    objects = [
+        {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
+        for kind in (NODES, PODS, SECONDARY_SCHEDULERS)
+        for obj in world.cluster.api.objects[kind].values()
+    ]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    files = ("--from-files", str(file))
+    _, pending = await world.answer("pending", *files)
+    kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
+    assert kinds[f"shop/waits-{MINE}"] == "not simulated"
+    assert kinds[f"shop/waits-{UNKNOWN}"] == "no scheduler"
+    _, why = await world.answer("why", "-n", "shop", f"waits-{MINE}", *files)
+    assert why["now"]["reason"] == "NotSimulated"
+    workload = world.workload(MINE)
+    code, found = await world.answer("simulate", "-f", workload, "--repeat", "1", *files)
+    assert (code, found["fits"]) == (2, None)
 
 
 async def test_schedulers_that_may_not_be_read_may_exist(world: World) -> None:
