@@ -77,8 +77,10 @@ def test_what_an_installer_wrote_before_it_ended_is_synced_by_the_next_one(tmp_p
     disk.synced = set()
     before.make_last_good(1)
     layout.make_last_good(1)
+    assert disk.synced == {resources}
+    disk.synced = set()
     layout.clear_journal()
-    assert resources in disk.synced
+    assert disk.synced == {resources}
 
 
 @pytest.mark.parametrize("used", [False, True])

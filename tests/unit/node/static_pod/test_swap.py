@@ -71,6 +71,21 @@ def test_remaining_cgroup_does_not_block_a_swap(
     assert world.node.running() == [1]
 
 
+def test_a_manifest_that_an_installer_placed_before_it_ended_is_synced(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then a power cut takes away what the next installer watches."""
+    world.kill_if = lambda: world.current == 1
+    with pytest.raises(Killed):
+        world.install(1)
+    world.kill_if = lambda: False
+    synced: list[Path] = []
+    monkeypatch.setattr(world.disk, "sync", synced.append)
+    world.install(1)
+    assert {world.path, world.manifests} <= {*synced}
+    world.check_is_tidy()
+
+
 def test_stock_manifest_is_saved_byte_for_byte(world: World) -> None:
     world.install(1)
     world.install(2)

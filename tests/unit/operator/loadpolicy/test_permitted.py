@@ -144,6 +144,15 @@ def test_the_label_for_the_port_of_https_has_no_port(url: str) -> None:
     assert world.condition("Accepted")[0] == "True", world.condition("Accepted")
 
 
+def test_a_label_without_a_port_permits_no_other_port() -> None:
+    world = World()
+    world.secret("prometheus", token_for=HOST)
+    world.put(**token(f"https://{HOST}:9090"))
+    world.run()
+    assert world.condition("Accepted")[0] == "False"
+    assert "port 9090" in world.condition("Accepted")[2]
+
+
 def test_without_a_token_http_and_unverified_certificates_are_accepted() -> None:
     for settings in ({"url": f"http://{HOST}"}, {"url": URL, "insecureSkipVerify": True}):
         world = World()
