@@ -174,7 +174,7 @@ def add_objects(world: World, workload: SimulatedWorkload, names: Sequence[str])
 
 def add_daemon_set(prepared: Prepared, workload: SimulatedWorkload, nodes: Sequence[str]) -> None:
     """Add the pods of a DaemonSet for these nodes."""
-    pods = workload.pods(f"{workload.name}-simulated-{at}" for at in range(len(nodes)))
+    pods = workload.pods(islice(workload.names(prepared.world), len(nodes)))
     prepared.ask(workload.title, [pinned(pod, node) for pod, node in zip(pods, nodes, strict=True)])
 
 
@@ -308,7 +308,7 @@ def _add_nodes(world: World, count: int, like: str) -> list[str]:
         world.add(_node_like(node, like, name))
         for pod in daemons:
             copied = pinned(pod, name) if not _is_mirror(pod) else copy.deepcopy(pod)
-            own = f"{pod['metadata']['name']}-new-{number}"
+            own = f"{pod['metadata']['name']}_new-{number}"  # no other pod can have an underscore
             copied["metadata"].update(name=own, uid=own)
             copied["spec"]["nodeName"] = name
             world.add(copied)

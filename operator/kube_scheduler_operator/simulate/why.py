@@ -33,7 +33,7 @@ from .probes import (
     reasons,
     whole_reason,
 )
-from .run import Run, RunOptions, gates_of, serving, simulated_names
+from .run import IMPOSSIBLE, Run, RunOptions, gates_of, serving, simulated_names
 from .utilization import Utilization, utilization_of
 from .world import World
 
@@ -392,7 +392,7 @@ class _Inquiry:
         often = sorted(kinds.values(), key=lambda kind: -kind[1])[:_MOST_KINDS]
         added = {}
         for at, (node, count) in enumerate(often):
-            name = f"simulation-node-{at}"
+            name = f"{IMPOSSIBLE}node-{at}"
             fresh = copy.deepcopy(node)
             fresh["metadata"].update(name=name, uid=name)
             labels = fresh["metadata"].setdefault("labels", {})

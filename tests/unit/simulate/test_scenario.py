@@ -11,9 +11,11 @@ from kube_scheduler_operator.simulate.kinds import CSI_NODES, NODES, PODS, RESOU
 from kube_scheduler_operator.simulate.scenario import (
     Scenario,
     ScenarioError,
+    add_daemon_set,
     prepare,
 )
 from kube_scheduler_operator.simulate.utilization import utilization_of
+from kube_scheduler_operator.simulate.workloads import read_workloads
 from kube_scheduler_operator.simulate.world import World
 
 from ... import builders
@@ -140,7 +142,10 @@ def test_new_nodes_are_like_the_old_one_without_its_state() -> None:
     devices = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
                "metadata": {"name": "gpus"},
                "spec": {"nodeName": "c", "pool": {"name": "c"}}}  # fmt: skip
-    before = world(like, devices, pod("daemon", "c", "DaemonSet"), pod("web", "c"), node("c-new-1"))
+    before = world(
+        like, devices, pod("daemon", "c", "DaemonSet"), pod("web", "c"), node("c-new-1"),
+        pod("daemon-new-2", "a"),
+    )  # fmt: skip
     found = prepare(before, Scenario(add=((2, "c"),)), OURS)
     assert found.added == ["c-new-2", "c-new-3"]
     new = found.world.get(NODES, "c-new-2")
@@ -150,9 +155,21 @@ def test_new_nodes_are_like_the_old_one_without_its_state() -> None:
     on_new = [
         entry.object() for entry in found.world.objects[PODS].values() if entry.node == "c-new-2"
     ]
-    assert names(on_new) == ["daemon-new-2"]
+    assert names(on_new) == ["daemon_new-2"]
+    kept = found.world.get(PODS, "daemon-new-2", "default")
+    assert kept is not None, "a Pod of the cluster keeps its place"
     slices = {obj["spec"]["nodeName"] for obj in found.world.all(RESOURCE_SLICES)}
     assert slices == {"c", "c-new-2", "c-new-3"}
+
+
+def test_pods_of_a_daemon_set_have_names_that_no_pod_has() -> None:
+    metadata = {"name": "web", "namespace": "default"}
+    daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata}
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    (workload,), _ = read_workloads([{**daemon_set, "spec": {"template": template}}], "file")
+    prepared = prepare(world(pod("web-simulated-0", "a")), Scenario(), OURS)
+    add_daemon_set(prepared, workload, ["a", "b"])
+    assert names(prepared.pods) == ["web-simulated-1", "web-simulated-2"]
 
 
 def test_a_replay_places_running_pods_in_the_order_in_which_they_came() -> None:
