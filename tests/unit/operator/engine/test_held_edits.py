@@ -16,6 +16,7 @@ from kube_scheduler_operator.kube.resource import (
     LOAD_POLICIES,
     OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
 )
 from kube_scheduler_operator.operator.engine import held_edits
 
@@ -102,6 +103,17 @@ def test_an_edit_of_policies_waits_for_an_approval() -> None:
     cluster.extender("safe", agent=agent(1))
     cluster.settle()
     assert (utilization(cluster), accepted(cluster)[0]) == (1, "True")
+
+
+def test_a_profile_that_waits_is_not_reported_as_in_use() -> None:
+    cluster = gated()
+    cluster.profile("team", percentageOfNodesToScore=20)
+    cluster.settle()
+    assert "percentageOfNodesToScore" not in config(cluster)
+    assert state(cluster) == "Simulating"
+    status, reason, message = accepted(cluster, SCHEDULER_PROFILES, "team")
+    assert (status, reason) == ("True", "Accepted")
+    assert names.PLACEMENT_CHECK_PROGRESSING in message
 
 
 def test_an_edit_of_the_load_policy_waits_for_an_approval() -> None:
