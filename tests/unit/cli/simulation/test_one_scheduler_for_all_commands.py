@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.cli.simulation import placements
 from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
 from kube_scheduler_operator.kube.resource import NODES, PODS, SECONDARY_SCHEDULERS
+from kube_scheduler_operator.simulate.edit_effect import EditEffect
+from kube_scheduler_operator.simulate.run import RunOptions, simulated_names
 
 from ..conftest import Cluster
 from .secondary_scheduler import SPACE
@@ -158,3 +162,22 @@ async def test_a_configuration_takes_the_place_of_the_scheduler_whose_names_it_h
     _, pending = await world.answer("pending", "--config", str(file))
     kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
     assert kinds[f"shop/waits-{DEFAULT_SCHEDULER}"] == kinds[f"shop/waits-{MINE}"] == "queued"
+
+
+async def test_an_edit_of_one_is_simulated_beside_the_others(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated: list[set[str]] = []
+
+    async def recorded(options: RunOptions, **_: Any) -> EditEffect:
+        simulated.append({*simulated_names(options)})
+        return EditEffect()
+
+    monkeypatch.setattr(placements, "edit_effect", recorded)
+    monkeypatch.setattr(placements, "_MOST_PODS", 0)
+    spec = {**world.schedulers.obj["spec"], "config": {"parallelism": 8}}
+    file = tmp_path / "edited.json"
+    file.write_text(json.dumps({**world.schedulers.obj, "spec": spec}))
+    done = await world.run("diff", "-f", str(file), "--placements")
+    assert (done.code, done.err) == (1, "")
+    assert simulated == [{DEFAULT_SCHEDULER, MINE}]
