@@ -38,6 +38,16 @@ class DiskReport:
     # when it was read; two reports of the same state are equal
     read: BootTime = field(default=UNKNOWN, compare=False)
 
+    @property
+    def changes(self) -> str:
+        """Name the files that were changed, and those that were deleted; empty without any."""
+        changed = [path for path in self.edits if path not in self.missing]
+        parts = [f"{', '.join(changed)} changed"] if changed else []
+        if self.missing:
+            verb = "was" if len(self.missing) == 1 else "were"
+            parts.append(f"{', '.join(self.missing)} {verb} deleted")
+        return " and ".join(parts)
+
     def serialise(self) -> str:
         """Return one line of JSON that fits into a termination message."""
         shown = self.edits[:_LISTED]

@@ -87,7 +87,7 @@ def main(options: GuardOptions) -> int:
 def describe(report: DiskReport, options: GuardOptions) -> str:
     """What a report has, in sentences, for a person who reads the log of a guard that restarts."""
     since = f"since revision {report.revision} was installed"
-    found = [f"{path} changed {since}" for path in report.edits]
+    found = [f"{report.changes} {since}"] if report.edits else []
     if report.kubeconfig not in ("", options.known):
         found.append(f"{options.kubeconfig} changed since the scheduler started")
     if report.work:

@@ -30,13 +30,7 @@ from ..status.conditions import (
 from ..status.scheduler_lease import control_plane_lease, lease_holder
 from .revision.history import Revision
 from .revision.revise import RevisionResult
-from .rollout.drift import (
-    described,
-    hand_edits,
-    has_drifted,
-    has_edited_label,
-    keeps_hand_edits,
-)
+from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus
 from .rollout.observe import observe
@@ -398,7 +392,7 @@ def _edited(step: RolloutStep, *, kept: bool) -> list[str]:
         edits = () if step.is_kubeadms(status.node) else hand_edits(status, disk)
         if edits and disk is not None and keeps_hand_edits(step.snapshot, status, disk) is kept:
             since = f"since revision {status.current} was installed"
-            sentences.append(f'node "{status.node}": {described(disk)} {since}')
+            sentences.append(f'node "{status.node}": {disk.changes} {since}')
     return sentences
 
 

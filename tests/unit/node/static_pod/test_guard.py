@@ -335,6 +335,8 @@ def test_a_guard_that_ends_logs_what_it_found(
     with caplog.at_level("INFO"):
         guard.main(watched(world, termination_log=tmp_path / "log"))
     assert f"{world.path} changed since revision 2 was installed" in caplog.text
+    deleted = DiskReport(revision=2, edits=("/m", "/c"), missing=("/m",))
+    assert guard.describe(deleted, GuardOptions()).startswith("/c changed and /m was deleted since")
     report = DiskReport(revision=2, kubeconfig="new", work="directory", image="image")
     options = GuardOptions(kubeconfig=Path("/conf"), known="old")
     assert guard.describe(report, options).split("; ") == [

@@ -57,7 +57,7 @@ def _certain(step: RolloutStep, status: NodeStatus) -> str:
     edits = hand_edits(status, disk)
     if edits and disk is not None and not keeps_hand_edits(snapshot, status, disk):
         # The guard has read the files twice.
-        return f"{described(disk)}: putting revision {status.current} back"
+        return f"{disk.changes}: putting revision {status.current} back"
     if pod is None or has_drifted(status, pod, disk) or not changed_kubeconfig(disk, pod):
         return ""
     return f"{snapshot.platform.scheduler_kubeconfig} changed: restarting the scheduler"
@@ -112,16 +112,6 @@ def has_edited_label(status: NodeStatus, pod: OperandPod, disk: NodeDisk | None)
 
 def hand_edits(status: NodeStatus, disk: NodeDisk | None) -> tuple[str, ...]:
     return disk.edits if status.current and disk is not None else ()
-
-
-def described(disk: NodeDisk) -> str:
-    """Name the files that were changed, and those that were deleted."""
-    changed = [path for path in disk.edits if path not in disk.missing]
-    parts = [f"{', '.join(changed)} changed"] if changed else []
-    if disk.missing:
-        verb = "was" if len(disk.missing) == 1 else "were"
-        parts.append(f"{', '.join(disk.missing)} {verb} deleted")
-    return " and ".join(parts)
 
 
 def keeps_hand_edits(snapshot: Snapshot, status: NodeStatus, disk: NodeDisk) -> bool:
