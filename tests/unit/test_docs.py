@@ -11,7 +11,6 @@ import pytest
 from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.cli.programs import operator
-from kube_scheduler_operator.config.lint.rules import HOME
 from kube_scheduler_operator.config.migrate.changes import Severity
 from kube_scheduler_operator.config.migrate.old_defaults import WITHOUT_REPLACEMENT
 from kube_scheduler_operator.config.migrate.old_schema import SOURCE_VERSIONS
@@ -204,27 +203,36 @@ def test_every_link_has_a_target(path: Path) -> None:
         assert not anchor or anchor in _anchors(page), link
 
 
-def test_every_address_of_the_project_leads_to_a_page_and_a_heading() -> None:
-    """Runbooks of alerts among them; a publisher of the repository serves it under HOME."""
-    folders = ("deploy", "docs", "operator", "crds", "bindata", "templates")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+_FOLDERS = ("deploy", "docs", "operator", "crds", "bindata", "templates")
+_SUFFIXES = (".md", ".py", ".yaml", ".yml", ".json", ".tpl", ".txt", ".j2")
+SHIPPED = [
+    path
+    for folder in _FOLDERS
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.is_file() and path.suffix in _SUFFIXES
+]
+
+
+def test_no_address_is_of_a_host_that_the_project_does_not_have() -> None:
+    """The group of the kinds is no host; what begins with /schemas identifies a schema."""
+    shown = re.compile(rf"https?://{re.escape(names.PREFIX)}\b(?!/schemas\b)[^\s\"']*")
+    texts = {path.relative_to(ROOT): path.read_text() for path in (*SHIPPED, ROOT / "README.md")}
+    assert {path: shown.findall(text) for path, text in texts.items() if shown.search(text)} == {}
+
+
+def test_every_mentioned_page_and_heading_exists() -> None:
+    """Alerts and comments of manifests name pages by their path in the repository."""
     wrong, seen = [], 0
-    for path in files:
-        if path.suffix not in (".md", ".py", ".yaml", ".yml", ".json", ".tpl", ".txt", ".j2"):
+    for path in SHIPPED:
+        if path.suffix in (".md", ".py"):  # they name pages of other projects as well
             continue
-        for page, anchor in _ADDRESS.findall(path.read_text()):
+        for page, anchor in re.findall(r"\b(docs/[\w/-]+\.md)(?:#([\w-]+))?", path.read_text()):
             seen += 1
             target = ROOT / page
             if not target.is_file() or (anchor and anchor not in _anchors(target)):
                 wrong.append(f"{path.relative_to(ROOT)}: {page}#{anchor}")
     assert wrong == []
     assert seen >= 5
-
-
-_ADDRESS = re.compile(
-    rf"{re.escape(HOME)}/(?!schemas/|kube-scheduler-operator\.git)([\w./-]*\w)(?:#([\w-]+))?"
-)
-"""Not the identifiers of schemas, and not the repository itself."""
 
 
 OF_THE_CODE = (

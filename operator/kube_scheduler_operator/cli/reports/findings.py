@@ -196,13 +196,12 @@ def _gitlab(report: ValidationReport, _: str) -> str:
 
 def _sarif(report: ValidationReport, version: str) -> str:
     """Return the log with all rules, also without findings; ignored findings are left out."""
-    from ...config.lint.rules import HOME, RULES
+    from ...config.lint.rules import RULES
 
     indices = {name: index for index, name in enumerate(sorted(RULES))}
     driver = {
         "name": names.PROGRAM,
         "version": __version__,
-        "informationUri": HOME,
         "rules": [_rule(RULES[name]) for name in indices],
     }
     findings = report.findings
@@ -224,7 +223,6 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": rule.name,
         "shortDescription": {"text": f"{rule.title}."},
         "fullDescription": {"text": rule.meaning},
-        "helpUri": rule.link,
         "help": {"text": rule_text(rule), "markdown": rule.markdown},
         "defaultConfiguration": {"level": rule.severity},
     }
@@ -351,6 +349,6 @@ def rule_text(rule: Rule) -> str:
         fill(f"Fix: {rule.fix}", _WIDTH),
         f"Example{flags}:",
         indent(rule.example, "    "),
-        rule.link,
+        f"see: {rule.link}",
     ]
     return "\n\n".join(parts) + "\n"

@@ -11,9 +11,9 @@ from ..language.json_schema import DRAFT, configuration_schema
 from ..language.plugins.in_tree_plugins import NEWEST, OLDEST
 from ..language.schema import KIND
 from ..language.versions import Version
-from .rules import HOME
 
-BASE: Final = f"{HOME}/schemas"
+BASE: Final = "https://kube-scheduler-operator.dev/schemas"
+"""An identifier, as in the group of the kinds; nothing is published there."""
 KINDS: Final = (KIND, *CONFIGURED)
 """The kinds with a schema."""
 CATALOG: Final = "catalog.json"
