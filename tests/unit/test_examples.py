@@ -217,7 +217,7 @@ def scheduler_names(obj: dict[str, Any]) -> list[str]:
 
 
 def test_no_two_objects_of_the_pages_claim_one_scheduler_name() -> None:
-    """Whoever applies the examples of several pages gets all of them."""
+    """A reader may apply the examples of several pages."""
     claims: dict[str, set[tuple[str, str]]] = defaultdict(set)
     sources = defaultdict(set)
     for source, obj in shown_objects():
