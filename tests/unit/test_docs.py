@@ -214,7 +214,7 @@ SHIPPED = [
 
 
 def test_no_address_is_of_a_host_that_the_project_does_not_have() -> None:
-    """The group of the kinds does not name a host; what begins with /schemas identifies a schema."""
+    """The group of the kinds does not name a host, and /schemas… identifies a schema."""
     shown = re.compile(rf"https?://{re.escape(names.PREFIX)}\b(?!/schemas\b)[^\s\"']*")
     texts = {path.relative_to(ROOT): path.read_text() for path in (*SHIPPED, ROOT / "README.md")}
     assert {path: shown.findall(text) for path, text in texts.items() if shown.search(text)} == {}
