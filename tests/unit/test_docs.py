@@ -7,13 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.quantities import CPU, MEMORY
 from kube_scheduler_operator.cli.programs import operator
 from kube_scheduler_operator.config.migrate.changes import Severity
 from kube_scheduler_operator.config.migrate.old_defaults import WITHOUT_REPLACEMENT
 from kube_scheduler_operator.config.migrate.old_schema import SOURCE_VERSIONS
+from kube_scheduler_operator.scheduling.policies.pod_estimates import UNDECLARED
 from pages import proofs
 from pages.text import shown_in
 
@@ -274,3 +277,64 @@ def test_every_comment_that_names_commands_is_before_a_block_of_its_own() -> Non
     removed = {name.split()[-1] for name in named if name.startswith("uninstall")}
     assert removed >= {name.split()[2] for name in named if name.startswith("install kustomize")}
     assert removed >= {"helm", "openshift"}
+
+
+# --- what readers look for, and what they choose -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "word", ["kube-safe-scheduler", "KubeCon", "crane-scheduler", "multiple schedulers"]
+)
+def test_the_readme_names_what_readers_come_from(word: str) -> None:
+    (row,) = (
+        line
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith("|") and word in line.split("|")[1]
+    )
+    assert re.search(r"\]\(docs/[\w.#/-]+\)", row)
+
+
+@pytest.mark.parametrize("page", ["configuration.md", "packing.md", "profiles.md", "rules.md"])
+def test_where_a_profile_is_chosen_a_simulation_of_it_is_shown(page: str) -> None:
+    assert re.search(r"kubectl scheduler simulate .*--profile ", (ROOT / "docs" / page).read_text())
+
+
+@pytest.mark.parametrize(
+    ("path", "passage"),
+    [
+        ("docs/configuration.md", r"`HighNodeUtilization` \([^)]*hardly packs\]\(packing\.md\)"),
+        ("docs/packing.md", r"\| `HighNodeUtilization` \|[^|]*\|[^|]*which spread the Pods"),
+        ("crds/schedulers.config.openshift.io.yaml", "HighNodeUtilization prefers[^.]*.*?spread"),
+        (
+            "crds/schedulerprofiles.kube-scheduler-operator.dev.yaml",
+            "HighNodeUtilization prefers[^.]*but spreads",
+        ),
+        ("bindata/profiles/HighNodeUtilization.yaml", "BinPacking"),
+    ],
+)
+def test_what_describes_high_node_utilization_states_that_it_hardly_packs(
+    path: str, passage: str
+) -> None:
+    assert re.search(passage, (ROOT / path).read_text(), re.DOTALL)
+
+
+def test_the_readme_packs_by_the_profile_that_packs() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert re.search(r"^\| pack Pods [^|]*\| [^|]*`base: BinPacking`", readme, re.MULTILINE)
+    assert "HighNodeUtilization" not in readme
+
+
+def test_the_page_names_what_a_pod_without_requests_counts() -> None:
+    page = (ROOT / "docs" / "load-aware.md").read_text()
+    cpu, memory = UNDECLARED[CPU], UNDECLARED[MEMORY] / 2**20
+    assert f"**{cpu:g}m of CPU and {memory:g} MiB**" in page
+
+
+def test_the_page_of_the_sandbox_shows_real_load() -> None:
+    """Nodes share a kernel: their load is that of a cgroup, which only the host's mounts show."""
+    section = (ROOT / "hack" / "README.md").read_text().partition("### Real load\n")[2]
+    (shown,) = re.findall(r"```yaml\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
+    options = yaml.safe_load(shown)["spec"]["source"]["nodeMetrics"]
+    assert options["mountHost"]
+    assert any(argument.startswith("--cgroup=") for argument in options["args"])
+    assert "hack/README.md#real-load" in (ROOT / "docs" / "load-aware.md").read_text()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,34 @@ def test_secondary_schedulers_run_in_the_listed_namespaces_only(helm: Helm) -> N
     assert env["SECONDARY_NAMESPACES"] == "-"
 
 
+@pytest.mark.parametrize(
+    ("values", "on_nodes", "assigns"),
+    [
+        (("platform=kubeadm",), True, False),
+        (("platform=managed",), False, False),
+        (("platform=managed", "assignment.enabled=true"), False, True),
+    ],
+)
+def test_the_notes_describe_the_platform(
+    values: tuple[str, ...], on_nodes: bool, assigns: bool, helm: Helm, tmp_path: Path
+) -> None:
+    """`helm template` shows no notes, so a copy of the chart has them as an object."""
+    copy = tmp_path / "chart"
+    shutil.copytree(CHART, copy)
+    shutil.copy(copy / "templates" / "NOTES.txt", copy / "notes.txt")
+    shown = '{"kind": "Notes", "text": {{ tpl (.Files.Get "notes.txt") . | toJson }}}'
+    (copy / "templates" / "notes.yaml").write_text(shown)
+    done = helm(
+        "template", "kso", chart=copy, options=("--namespace=kube-system", *setting(values))
+    )
+    assert done.returncode == 0, done.stderr
+    objects = [obj for obj in yaml.safe_load_all(done.stdout) if obj]
+    (notes,) = (obj["text"] for obj in objects if obj["kind"] == "Notes")
+    assert ("every node" in notes) == on_nodes
+    assert ("spec.schedulerName: " in notes) == (not on_nodes)
+    assert ('{"spec":{"assign":{}}}' in notes) == assigns
+
+
 class TestUninstall:
     """The pre-delete hook."""
 
@@ -305,6 +334,17 @@ class TestUninstall:
         assert not options.keep_crds
         assert job["spec"]["activeDeadlineSeconds"] > 99, "the program can report why it gave up"
         assert job["spec"]["backoffLimit"] == 0
+
+    @pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name, MANAGED.name])
+    def test_it_runs_on_any_node(self, platform: str, helm: Helm) -> None:
+        """A chart that was installed for another platform must be removable."""
+        objects = template(helm, f"platform={platform}")
+        spec = pod(one(hooks(objects), "Job"))
+        assert "nodeSelector" not in spec
+        affinity = spec.get("affinity", {}).get("nodeAffinity", {})
+        assert "requiredDuringSchedulingIgnoredDuringExecution" not in affinity
+        elsewhere = "nodeSelector" not in pod(one(installed(objects), "Deployment"))
+        assert elsewhere == (platform == MANAGED.name)
 
     def test_the_hook_has_only_the_rights_that_it_uses(self, helm: Helm) -> None:
         found = hooks(template(helm))
