@@ -11,6 +11,8 @@ import yaml
 
 from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.management import REMOVED
+from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, Platform
 from kube_scheduler_operator.base.quantities import CPU, MEMORY
 from kube_scheduler_operator.cli.programs import operator
 from kube_scheduler_operator.config.migrate.changes import Severity
@@ -277,6 +279,22 @@ def test_every_comment_that_names_commands_is_before_a_block_of_its_own() -> Non
     removed = {name.split()[-1] for name in named if name.startswith("uninstall")}
     assert removed >= {name.split()[2] for name in named if name.startswith("install kustomize")}
     assert removed >= {"helm", "openshift"}
+
+
+@pytest.mark.parametrize("platform", [KUBEADM, MANAGED, OPENSHIFT], ids=lambda each: each.name)
+def test_the_wait_of_an_uninstallation_is_for_a_condition_of_the_platform(
+    platform: Platform,
+) -> None:
+    """tests/e2e/installing runs the commands; another condition would never have the reason."""
+    how = "openshift" if platform is OPENSHIFT else f"kustomize {platform.name}"
+    block = OPERATIONS.partition(f"<!-- commands: uninstall {how} -->\n```\n")[2]
+    waits = re.findall(r'@\.type=="(\w+)"\)\]\.reason\}=(\w+)', block.partition("```")[0])
+    progressing = (
+        names.NODE_INSTALLER_PROGRESSING
+        if platform.owns_static_pods
+        else names.SCHEDULERS_PROGRESSING
+    )
+    assert waits == [(progressing, REMOVED)]
 
 
 # --- what readers look for, and what they choose -------------------------------------------------
