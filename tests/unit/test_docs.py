@@ -336,6 +336,13 @@ def test_what_describes_high_node_utilization_states_that_it_hardly_packs(
     assert re.search(passage, (ROOT / path).read_text(), re.DOTALL)
 
 
+def test_the_comparison_names_what_refuses_the_preferred_host() -> None:
+    """test_on_openshift_another_api_server_is_refused_before_an_image_checks_the_flags has it."""
+    page = (ROOT / "docs" / "openshift-comparison.md").read_text()
+    (row,) = re.findall(r"^\| should communicate with kube-apiserver over .*$", page, re.MULTILINE)
+    assert "UnsafeArgument before any image" in row
+
+
 def test_the_readme_packs_by_the_profile_that_packs() -> None:
     readme = (ROOT / "README.md").read_text()
     assert re.search(r"^\| pack Pods [^|]*\| [^|]*`base: BinPacking`", readme, re.MULTILINE)
