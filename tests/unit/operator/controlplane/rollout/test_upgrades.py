@@ -82,6 +82,8 @@ def test_what_kubeadm_wrote_stays_while_the_desired_revision_has_another_version
     found = hold(STOCK, 1, OLD)
     assert found is not None
     assert found.requested == NEW
+    assert "until a revision for it can be installed" in found.why
+    assert "not valid" not in found.why, "no configuration was checked for it yet"
     assert hold(STOCK, 1, NEW) is None, "now it can be replaced"
     assert hold(STOCK, 0, OLD) is not None, "also on a machine that has just joined"
 
