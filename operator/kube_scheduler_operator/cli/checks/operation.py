@@ -135,13 +135,17 @@ def account_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     for unlimited in facts.unlimited_accounts.get():
         by = f" by ClusterRoleBinding {listed(unlimited.bindings)}" if unlimited.bindings else ""
         remove = " ".join(unlimited.bindings) or "NAME"
+        # OpenShift's operator has an account of the same name for its installers.
+        is_shared = facts.platform.brings_definitions and unlimited.account.endswith(
+            f"/{names.INSTALLER_SERVICE_ACCOUNT}"
+        )
+        again = "; OpenShift's own operator makes it again while it runs" if is_shared else ""
         yield CheckProblem(
             f"ServiceAccount {unlimited.account} may do everything{by}, and the manifests grant "
             "it no such right: who may create Pods in its namespace is an administrator",
             "if no other program needs it, remove it: kubectl delete clusterrolebinding "
-            f"{remove}; OpenShift's own operator has the same account, and its payload brings it "
-            "back",
-            link="rights.md",
+            f"{remove}{again}",
+            link="operations.md#on-openshift" if is_shared else "rights.md",
         )
     yield f"ServiceAccount {account} has all rights of the manifests, and not every right"
 

@@ -585,12 +585,29 @@ def test_an_assignment_that_was_withdrawn_is_reported_with_its_reason() -> None:
     assert none.state is CheckState.OK
 
 
+@pytest.mark.parametrize(
+    ("account", "link"), [("installer-sa", "operations.md#on-openshift"), ("own", "rights.md")]
+)
+def test_on_openshift_its_operator_makes_rights_of_the_installer_again(
+    account: str, link: str
+) -> None:
+    unlimited = UnlimitedAccount(f"x/{account}", ["leftover"])
+    found = one(
+        "operator-rights",
+        platform=OPENSHIFT,
+        missing_account_rights=[],
+        unlimited_accounts=[unlimited],
+    )
+    assert found.link == link
+    assert ("OpenShift's own operator" in found.hint) == (account == "installer-sa")
+
+
 def test_an_account_that_may_do_everything_is_named_with_its_binding() -> None:
     account = UnlimitedAccount("x/installer-sa", ["leftover"])
     found = one("operator-rights", missing_account_rights=[], unlimited_accounts=[account])
     assert found.state is CheckState.FAILED
     assert "x/installer-sa" in found.cause
-    assert "delete clusterrolebinding leftover" in found.hint
+    assert found.hint.endswith("delete clusterrolebinding leftover"), "OpenShift is elsewhere"
     fine = one("operator-rights", missing_account_rights=[], unlimited_accounts=[])
     assert fine.state is CheckState.OK
 
