@@ -67,6 +67,15 @@ def test_a_scheduler_that_a_user_installed_is_checked_without_back_off() -> None
     assert created(take(attempt(KEPT), runs=0).step) == ["restore-retry-1-a"]
 
 
+def test_the_end_states_what_runs_and_claims_nothing_about_before() -> None:
+    """It may be what `kubeadm upgrade` wrote since, or what a person put there."""
+    kubescheduler = {"metadata": {"name": "cluster"}, "spec": {"managementState": "Removed"}}
+    removal = remove(snapshot(now=NOW, kubescheduler=kubescheduler, nodes={}))
+    assert removal.done
+    assert "runs a scheduler that is not the operator's" in removal.progress
+    assert all("before" not in text for text in (removal.progress, take().progress))
+
+
 def test_the_back_off_grows_with_every_attempt() -> None:
     attempts = [attempt(EVICTED, retry=retry, age=20) for retry in range(4)]
     assert created(take(*attempts).step) == []
