@@ -1,7 +1,7 @@
 """Every port of every program survives clients that send without end.
 
-The server answers with an error or closes, its memory stays bounded, and the next request is
-answered. `hack/bench ports` measures more of them, for longer.
+The server answers with an error or closes, its memory stays bounded, and the next request of
+another client is answered. `hack/bench ports` measures more of them, for longer.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import functools
 import hashlib
+import secrets
 import ssl
 import sys
 import time
@@ -24,22 +25,33 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import kube_scheduler_operator
+from kube_scheduler_operator.operator.admission import program as webhook_program
 from kube_scheduler_operator.operator.admission.decisions import ReviewAnswer
 from kube_scheduler_operator.operator.admission.review_connection import (
     ReviewConnection,
     SharedDesk,
 )
+from kube_scheduler_operator.operator.telemetry import authorize
+from kube_scheduler_operator.operator.telemetry.authorize import CachedReviews, delegated
+from kube_scheduler_operator.operator.telemetry.server import TelemetryServer
+from kube_scheduler_operator.scheduling.extender.program import HEALTH_LIMITS
 from kube_scheduler_operator.scheduling.extender.wire import ArgsReader, WireError
 from kube_scheduler_operator.serving.certificate import ServingCertificate
+from kube_scheduler_operator.serving.connections import Listener
 from kube_scheduler_operator.serving.health import HealthServer
-from kube_scheduler_operator.serving.http_types import HttpRequest, HttpResponse
+from kube_scheduler_operator.serving.http_types import HttpRequest, HttpResponse, Limits
+from kube_scheduler_operator.simulate import launcher as launcher_program
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.api_server import WorldServer
+from kube_scheduler_operator.simulate.identity import make_identity
 from kube_scheduler_operator.simulate.job import PATH
+from kube_scheduler_operator.simulate.launcher import STDOUT, Order, encoded, socket_address
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from kube_scheduler_operator.simulate.store import WorldStore
 from kube_scheduler_operator.simulate.world import World
 
+from .listening_calls import listening
 from .operator.admission.webhook_client import post
 from .scheduling.exporter.test_server import serving
 from .scheduling.extender.conftest import running
@@ -58,44 +70,98 @@ WAIT: Final = 0.5
 class Port:
     """An open port."""
 
-    number: int  # where it listens, on 127.0.0.1
+    address: int | str  # on 127.0.0.1, or a Unix socket
     post: tuple[bytes, bytes]  # path and headers of requests that it reads
-    good: bytes  # a request that it answers with 200
+    good: bytes  # a request that it answers with `answer`
     tls: ssl.SSLContext | None = None  # the context of its clients; None: without TLS
+    answer: bytes = b" 200 "  # in the first line
+    process: int | str = "self"  # which listens
+
+    async def connect(
+        self, *, of_another: bool = False, plain: bool = False
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect, from the address of another client; without TLS if `plain`."""
+        if isinstance(self.address, str):
+            return await asyncio.open_unix_connection(socket_address(self.address))
+        return await asyncio.open_connection(
+            "127.0.0.1",
+            self.address,
+            ssl=None if plain else self.tls,
+            local_addr=("127.0.0.2", 0) if of_another else None,
+        )
 
 
-def get(path: str) -> bytes:
-    return b"GET %b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % path.encode()
+def get(path: str, headers: str = "") -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}Connection: close\r\n\r\n".encode()
+
+
+def trusting() -> ssl.SSLContext:
+    """The TLS context of a client that verifies nothing."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    return client
+
+
+@functools.cache
+def served() -> ssl.SSLContext:
+    """The TLS context of a server."""
+    return ServingCertificate().context
+
+
+class Reviews:
+    """The API server's answers to reviews: one token is valid."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def create(self, _resource: Any, obj: Mapping[str, Any]) -> dict[str, Any]:
+        self.count += 1
+        token = obj["spec"].get("token", "good")
+        return {"status": {"authenticated": token == "good", "allowed": True}}
 
 
 @asynccontextmanager
 async def telemetry(
-    _folder: Path, certificate: ServingCertificate | None = None
+    _folder: Path, reviews: Reviews | None = None, clock: Callable[[], float] = time.monotonic
 ) -> AsyncIterator[Port]:
-    server = HealthServer(lambda _: HttpResponse(200, b"up 1\n"))
-    client = None
-    if certificate is not None:
-        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
-    _, port = await server.start("127.0.0.1", 0, certificate.context if certificate else None)
+    """The operator's own port, in the thread of the test."""
+    server = TelemetryServer(
+        render=lambda _: (b"up 1\n", "text/plain"),
+        authorize=CachedReviews(delegated(reviews or Reviews()), clock),
+        alive=dict,
+        ready=dict,
+        certificate=ServingCertificate(),
+        address=("127.0.0.1", 0),
+    )
+    await server.start()
     try:
-        yield Port(port, (b"/metrics", b""), get("/healthz"), client)
+        good = get("/metrics", "Authorization: Bearer good\r\n")
+        yield Port(server.port, (b"/metrics", b""), good, trusting())
     finally:
         await server.stop()
 
 
-def telemetry_with_tls(folder: Path) -> AbstractAsyncContextManager[Port]:
-    return telemetry(folder, ServingCertificate())
+@asynccontextmanager
+async def annotator(_folder: Path) -> AsyncIterator[Port]:
+    server = HealthServer(lambda _: HttpResponse(200, b"up 1\n"))
+    _, port = await server.start("127.0.0.1", 0)
+    try:
+        yield Port(port, (b"/metrics", b""), get("/healthz"))
+    finally:
+        await server.stop()
 
 
 @asynccontextmanager
-async def exporter(_folder: Path) -> AsyncIterator[Port]:
-    with serving() as connect:
-        yield Port(connect.port, (b"/metrics", b""), get("/metrics"))
+async def exporter(_folder: Path, context: ssl.SSLContext | None = None) -> AsyncIterator[Port]:
+    with serving(tls=(lambda: context) if context else None) as connect:
+        client = trusting() if context else None
+        yield Port(connect.port, (b"/metrics", b""), get("/metrics"), client)
 
 
 @asynccontextmanager
-async def extender(_folder: Path) -> AsyncIterator[Port]:
+async def extender(
+    _folder: Path, context: ssl.SSLContext | None = None, limits: Limits | None = None
+) -> AsyncIterator[Port]:
     reader = ArgsReader()
 
     def app(given: HttpRequest) -> HttpResponse:
@@ -107,28 +173,35 @@ async def extender(_folder: Path) -> AsyncIterator[Port]:
             return HttpResponse(400, str(error).encode())
         return HttpResponse(200, b"read")
 
-    async with running(app) as server:
-        yield Port(server.server.port, (b"/foo/filter", b""), get("/healthz"))
+    async with running(app, limits, tls=context) as server:
+        client = trusting() if context else None
+        yield Port(server.server.port, (b"/foo/filter", b""), get("/healthz"), client)
 
 
 @asynccontextmanager
-async def simulation(_folder: Path) -> AsyncIterator[Port]:
+async def simulation(folder: Path, *, tls: bool = False) -> AsyncIterator[Port]:
     port, digest = free_port(), hashlib.sha256(b"key").hexdigest()
-    options = ServiceOptions("127.0.0.1", digest, 60.0, port, Path(sys.executable))
-    service = Service(options)
-    service_task = asyncio.create_task(service.run())
+    if tls:
+        make_identity(folder)
+    options = ServiceOptions(
+        "127.0.0.1", digest, 60.0, port, Path(sys.executable), folder if tls else None
+    )
+    key, body = b"Authorization: Bearer key\r\n", asked("hello")
+    head = b"POST %b HTTP/1.1\r\nHost: x\r\n%bContent-Length: %d\r\n\r\n"
+    good = head % (PATH.encode(), key, len(body)) + body
+    opened = Port(port, (PATH.encode(), key), good, trusting() if tls else None)
+    service_task = asyncio.create_task(Service(options).run())
     holder = None
     try:
         async with asyncio.timeout(20):
             while holder is None:
                 with contextlib.suppress(OSError):
                     # It ends when its last client is gone.
-                    _, holder = await asyncio.open_connection("127.0.0.1", port)
+                    reader, holder = await opened.connect(of_another=True)
                 await asyncio.sleep(0.01)
-        key, body = b"Authorization: Bearer key\r\n", asked("hello")
-        head = b"POST %b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%bContent-Length: %d\r\n\r\n"
-        good = head % (PATH.encode(), key, len(body)) + body
-        yield Port(port, (PATH.encode(), key), good)
+            holder.write(good)
+            assert opened.answer in await reader.readline()
+        yield opened
         holder.close()
     finally:
         service_task.cancel()
@@ -148,28 +221,127 @@ async def world(_folder: Path) -> AsyncIterator[Port]:
 
 
 @asynccontextmanager
-async def webhook(_folder: Path) -> AsyncIterator[Port]:
-    """Its connections without TLS and in this process; tests of `admission` have the whole."""
+async def launcher(folder: Path) -> AsyncIterator[Port]:
+    """It starts a program for each client that sends an order."""
+    address = f"@test-{secrets.token_hex(8)}"
+    started = [sys.executable, "-I", "-S", "-c", "print('started')"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, launcher_program.__file__, address, *started
+    )
+    number = iter(range(10**6))
+    order = Order(str(folder / f"run-{next(number)}"), STDOUT, [], {})
+    opened = Port(address, (b"/", b""), encoded(order), None, b"started", process.pid)
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(OSError):
+                    _, writer = await opened.connect()
+                    writer.close()
+                    break
+                await asyncio.sleep(0.01)
+        yield opened
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
+async def webhook(_folder: Path, context: ssl.SSLContext | None = None) -> AsyncIterator[Port]:
+    """Its connections in this process; tests of `admission` have the whole."""
     shared = SharedDesk(
         lambda _body, _address: ReviewAnswer(200, b"{}", result="unchanged"), lambda _result: None
     )
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: ReviewConnection(shared), "127.0.0.1", 0)
-    async with server:
-        good = post(b"{}", "Connection: close")
-        yield Port(server.sockets[0].getsockname()[1], (b"/assign", b""), good)
+    listener = Listener(
+        lambda: ReviewConnection(shared),
+        webhook_program.MAX_CONNECTIONS,
+        context,
+        webhook_program.SHARING,
+    )
+    await listener.start("127.0.0.1", 0)
+    try:
+        good, client = post(b"{}", "Connection: close"), trusting() if context else None
+        yield Port(listener.address[1], (b"/assign", b""), good, client)
+    finally:
+        await listener.close()
+        listener.abort()
 
 
 PORTS: Final[Mapping[str, Callable[[Path], AbstractAsyncContextManager[Port]]]] = {
-    "telemetry": telemetry,
-    "telemetry with TLS": telemetry_with_tls,
+    "telemetry with TLS": telemetry,
+    "annotator": annotator,
     "exporter": exporter,
+    "exporter with TLS": lambda folder: exporter(folder, served()),
     "extender": extender,
+    "extender with TLS": lambda folder: extender(folder, served()),
+    "extender, health": lambda folder: extender(folder, limits=HEALTH_LIMITS),
     "simulation": simulation,
+    "simulation with TLS": lambda folder: simulation(folder, tls=True),
     "API server of a simulation": world,
+    "launcher of a simulation": launcher,
     "webhook": webhook,
+    "webhook with TLS": lambda folder: webhook(folder, served()),
 }
 """Every port that a program of this project opens."""
+
+LISTENERS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("operator/admission/program.py", "WebhookServer._listen"): ("webhook", "webhook with TLS"),
+    ("operator/telemetry/server.py", "TelemetryServer.__init__"): ("telemetry with TLS",),
+    ("scheduling/annotator/program.py", "AnnotatorProgram._serving"): ("annotator",),
+    ("scheduling/exporter/exporter.py", "main"): ("exporter", "exporter with TLS"),
+    ("scheduling/extender/program.py", "ExtenderProgram._listen"): (
+        "extender", "extender with TLS", "extender, health",
+    ),
+    ("simulate/launcher.py", ""): ("launcher of a simulation",),
+    ("simulate/run.py", "Run.__init__"): ("API server of a simulation",),
+    ("simulate/service.py", "Service.run"): ("simulation", "simulation with TLS"),
+}  # fmt: skip
+"""File and function that opens a port -> its rows in PORTS."""
+
+SERVERS: Final[Mapping[tuple[str, str], str]] = {
+    ("scheduling/exporter/server.py", "ExporterServer.__init__"): "is the exporter's server",
+    ("serving/connections.py", "Listener._listen"): "is the server of most programs",
+    ("serving/http_server.py", "HttpServer.start"): "is the server of most programs",
+    ("simulate/api_server.py", "WorldServer.start"): "is the server of a simulation",
+    ("simulate/launcher.py", "Launcher.__init__"): "is the launcher's server",
+    ("simulate/launcher.py", "Launcher.run"): "is the launcher's server",
+    ("node/static_pod/host.py", "is_port_free"): "binds and does not listen",
+    ("scheduling/policies/builtin/pigeon_holing.py", "PigeonHoling.__init__"): "calls back",
+    ("scheduling/policies/node_policy.py", "NodePolicy.__init__"): "calls back",
+}
+"""File and function that is a server's own, or opens no port -> why it needs no row."""
+
+
+def test_every_listener_of_the_package_is_flooded() -> None:
+    opened = set(listening(Path(kube_scheduler_operator.__file__).parent)) - set(SERVERS)
+    assert opened == set(LISTENERS), "a port needs a row in PORTS, and its function one here"
+    rows = [row for names in LISTENERS.values() for row in names]
+    assert sorted(rows) == sorted(PORTS)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import socket\ndef f():\n    socket.socket().listen(5)",
+        "import asyncio\nasync def f():\n    await asyncio.start_server(print, None, 1)",
+        "from http.server import HTTPServer\ndef f():\n    return HTTPServer(('', 1), None)",
+        "from prometheus_client import start_http_server\ndef f():\n    start_http_server(1)",
+        "class A:\n    def g(self):\n        self.s.bind(1)\ndef f():\n    A()",
+        "class A:\n    def g(self):\n        self.s.bind(1)\nclass B(A): pass\ndef f():\n    B()",
+    ],
+)
+def test_a_new_listener_is_found(tmp_path: Path, code: str) -> None:
+    (tmp_path / "module.py").write_text(code)
+    assert ("module.py", "f") in set(listening(tmp_path))
+
+
+def test_a_call_of_a_server_in_the_serving_room_is_found(tmp_path: Path) -> None:
+    (tmp_path / "serving").mkdir()
+    (tmp_path / "serving" / "server.py").write_text(
+        "class A:\n    def g(self):\n        self.s.bind(1)\n"
+        "class B:\n    def g(self):\n        A()\n"
+    )
+    (tmp_path / "program.py").write_text("def f():\n    B()")
+    assert ("program.py", "f") in set(listening(tmp_path))
 
 
 def _post(port: Port, headers: bytes) -> bytes:
@@ -233,20 +405,20 @@ FLOODS: Final[Mapping[str, tuple[int, Callable[[Port], Iterator[bytes]]]]] = {
 """What each of several clients sends."""
 
 
-def peak() -> float:
-    """The most resident memory since `forget_peak`, MiB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+def peak(port: Port) -> float:
+    """The most resident memory of its process since `forget_peak`, MiB."""
+    lines = Path(f"/proc/{port.process}/status").read_text().splitlines()
     return int(dict(line.split(":", 1) for line in lines)["VmHWM"].split()[0]) / 1024
 
 
-def forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
+def forget_peak(port: Port) -> None:
+    Path(f"/proc/{port.process}/clear_refs").write_text("5")
 
 
-async def _send(port: Port, stream: Iterator[bytes]) -> None:
+async def _send(port: Port, stream: Iterator[bytes], *, plain: bool = False) -> None:
     """Send until the server closes or does not read on, or that is enough."""
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port.number, ssl=port.tls)
+        reader, writer = await port.connect(plain=plain)
     except OSError:
         return  # refused
     sent = 0
@@ -262,12 +434,23 @@ async def _send(port: Port, stream: Iterator[bytes]) -> None:
 
 
 async def _ask(port: Port) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port.number, ssl=port.tls)
+    reader, writer = await port.connect(of_another=True)
     writer.write(port.good)
     async with asyncio.timeout(30):
         line = await reader.readline()
     writer.transport.abort()
     return line
+
+
+async def expect_survival(port: Port, *floods: Iterator[bytes], plain: bool = False) -> None:
+    """The memory of the floods is bounded, and another client's request is answered after them."""
+    assert port.answer in await _ask(port)
+    forget_peak(port)
+    before = peak(port)
+    await asyncio.gather(*(_send(port, stream, plain=plain) for stream in floods))
+    cost = peak(port) - before
+    assert port.answer in await _ask(port)
+    assert cost < MOST_MEMORY
 
 
 @pytest.mark.parametrize("flood", FLOODS)
@@ -278,13 +461,37 @@ async def test_a_flood_is_refused_and_the_next_request_is_answered(
     monkeypatch.setattr(questions, "QUESTIONS", {"say": say})
     clients, stream = FLOODS[flood]
     async with PORTS[name](tmp_path) as port:
-        assert b" 200 " in await _ask(port)
-        forget_peak()
-        before = peak()
-        await asyncio.gather(*(_send(port, stream(port)) for _ in range(clients)))
-        cost = peak() - before
-        assert b" 200 " in await _ask(port)
-    assert cost < MOST_MEMORY
+        await expect_survival(port, *(stream(port) for _ in range(clients)))
+
+
+def _handshake() -> Iterator[bytes]:
+    """A TLS record that announces a longer ClientHello."""
+    yield b"\x16\x03\x01\x40\x00\x01\x00\xff\xff\x03\x03" + bytes(8000)
+
+
+@pytest.mark.parametrize("name", [name for name in PORTS if name.endswith("with TLS")])
+async def test_handshakes_that_do_not_end_are_ended(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "QUESTIONS", {"say": say})
+    async with PORTS[name](tmp_path) as port:
+        await expect_survival(port, *(_handshake() for _ in range(200)), plain=True)
+
+
+async def test_tokens_without_end_cost_the_api_server_few_reviews(tmp_path: Path) -> None:
+    reviews = Reviews()
+
+    def requests(client: int) -> Iterator[bytes]:
+        for number in range(300):
+            token = f"Authorization: Bearer {client}-{number}\r\n"
+            yield f"GET /metrics HTTP/1.1\r\nHost: x\r\n{token}\r\n".encode()
+
+    async with telemetry(tmp_path, reviews, lambda: 0.0) as port:
+        assert port.answer in await _ask(port)
+        before = reviews.count
+        await asyncio.gather(*(_send(port, requests(client)) for client in range(4)))
+        assert 0 < reviews.count - before <= authorize.REVIEWS_AT_ONCE
+        assert port.answer in await _ask(port)
 
 
 def test_the_world_of_a_request_is_bounded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +516,7 @@ def test_a_request_of_the_operand_that_is_too_large_is_refused() -> None:
         async with world(Path()) as port:
             body = b"[" + 200_000 * b"{}," + b"0]"
             head = _post(port, b"Connection: close\r\nContent-Length: %d" % len(body))
-            reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+            reader, writer = await port.connect()
             writer.write(head + body)
             answer: Any = await reader.read()
             writer.close()

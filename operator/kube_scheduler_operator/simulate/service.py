@@ -1,7 +1,9 @@
 """Answers questions over HTTP or HTTPS: the program in the Pod of a simulation.
 
 It has no rights in the cluster and keeps nothing: a request has the world, the answer leaves with
-the response. It ends by itself when its only client is gone.
+the response. It ends by itself when its only client is gone: a connection counts as a client's once
+it has sent the key. Any Pod may connect where NetworkPolicies are not enforced, so connections
+without the key are few, and make room first.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import hmac
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from aiohttp import web
 
+from ..serving.connections import Listener, ServedConnection, Sharing
 from .identity import tls_context
 from .job import PATH, PORT
 from .process import Binary, LaunchedProgram, SimulationError, binary_version
@@ -31,6 +34,18 @@ _POLL: Final = 0.1
 _KEEP_ALIVE: Final = 5.0
 """Seconds between spaces that are sent while kube-scheduler decides: load balancers close idle
 connections."""
+
+_MOST: Final = 32
+"""Open connections; the client needs one, and a port-forwarding one for each request."""
+_SHARING: Final = Sharing(
+    rate=10.0,
+    burst=50,
+    patience=1.0,
+    handshake_seconds=10.0,
+    handshakes=4,
+    connections=16,
+    received=256 * 1024,  # the client's request may have megabytes
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +59,44 @@ class ServiceOptions:
     identity: Path | None = None
 
 
+class _Connection(ServedConnection):
+    """A connection that aiohttp serves; proven by the key."""
+
+    def __init__(self, handler: web.RequestHandler[web.Request], known: _Known) -> None:
+        self.asks = 0  # requests in progress that have the key
+        self._handler, self._known = handler, known
+
+    @property
+    def idle(self) -> bool:
+        return not self.asks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._known[self._handler] = self
+        self._handler.connection_made(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self._known.pop(self._handler, None)
+        self._handler.connection_lost(error)
+
+    def data_received(self, data: bytes) -> None:
+        self._handler.data_received(data)
+
+    def eof_received(self) -> None:
+        self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._handler.resume_writing()
+
+
+_Known: TypeAlias = dict[asyncio.BaseProtocol, _Connection]
+"""The open connections by what serves them."""
+
+
 class Service:
     """Serves until the client is gone."""
 
@@ -52,6 +105,7 @@ class Service:
         self._lock = asyncio.Lock()
         self._launched: LaunchedProgram | None = None
         self._had_client = False
+        self._connections: _Known = {}
 
     async def run(self) -> int:
         """Serve; return the exit code."""
@@ -65,21 +119,28 @@ class Service:
             shutdown_timeout=0.2,
         )
         await runner.setup()
+        server = runner.server
+        if server is None:
+            raise RuntimeError("aiohttp has not set up its server")
         tls = tls_context(self._options.identity) if self._options.identity is not None else None
-        host, port = self._options.host or None, self._options.port
-        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        listener = Listener(lambda: _Connection(server(), self._connections), _MOST, tls, _SHARING)
+        await listener.start(self._options.host, self._options.port)
         end = time.monotonic() + self._options.wait
         try:
             while True:
-                connections = runner.server.connections if runner.server is not None else ()
-                if self._had_client and not connections:
+                if self._had_client and not self._has_client():
                     return 0
-                if not self._had_client and not connections and time.monotonic() > end:
+                if not self._had_client and time.monotonic() > end:
                     sys.stderr.write(f"no client within {self._options.wait:.0f} s\n")
                     return 0
                 await asyncio.sleep(_POLL)
         finally:
+            await listener.close()
             await runner.cleanup()
+            listener.abort()
+
+    def _has_client(self) -> bool:
+        return any(connection.proven for connection in self._connections.values())
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
@@ -87,6 +148,23 @@ class Service:
         if scheme != "Bearer" or not hmac.compare_digest(own, self._options.key_hash):
             raise web.HTTPUnauthorized
         self._had_client = True
+        with self._asking(request):
+            return await self._respond(request)
+
+    @contextlib.contextmanager
+    def _asking(self, request: web.Request) -> Iterator[None]:
+        """Note that a connection has the key, and while a request of it is in progress."""
+        connection = self._connections.get(request.protocol)
+        if connection is None:  # it has just ended
+            raise web.HTTPServiceUnavailable
+        connection.proven = True
+        connection.asks += 1
+        try:
+            yield
+        finally:
+            connection.asks -= 1
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
