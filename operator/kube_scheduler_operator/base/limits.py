@@ -93,6 +93,12 @@ MESSAGE: Final = Size(64 * 1024, 1000)
 ANSWER: Final = Size(64 * 1024 * 1024, 1_000_000)
 """The answer of a simulation of 30,000 Pods, from a Pod whose image the user chose."""
 
+WORLD: Final = 512 * 1024 * 1024
+"""Bytes of the objects in a simulation as JSON; 5,000 nodes and 30,000 Pods have 26 MB."""
+
+OPERATORS_WORLD: Final = 128 * 1024 * 1024
+"""The same in the operator, which has 1 GiB and holds them compressed as well for a moment."""
+
 REFUSAL: Final = Size(1024 * 1024, 10_000)
 """A response that rejects a request."""
 

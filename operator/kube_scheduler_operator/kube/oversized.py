@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from ..base.bounded_cache import Recent
 from ..base.json_text import TooLargeError, read_json
 from .api import LeftOut, ListResult, Object
 from .reading import Loads
+from .token_bucket import TokenBucket
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +21,12 @@ LEFT_OUT: Final = "leftOut"
 """Key of an object of which only the identity was read; the value is the exceeded limit."""
 
 _REMEMBERED: Final = 1024
+
+_AT_ONCE: Final = 20
+"""Objects that are named in the log; a tenant may create, and change, thousands."""
+
+_REFILL: Final = 60.0
+"""Seconds until a further one is."""
 
 _TOKEN: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")\s*(:?)|[\[\]{}]', re.DOTALL)
 _Path: TypeAlias = tuple[bytes, ...]
@@ -47,17 +55,28 @@ _LIST: Final[Mapping[_Path, str]] = {
 
 
 class Notices:
-    """Logs every object that is left out, once."""
+    """Logs objects that are left out, each once; of many at a time, only their number."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._known: Recent[LeftOut, None] = Recent(_REMEMBERED)
+        self._room = TokenBucket(_AT_ONCE, _REFILL, clock)
+        self._unnamed = 0  # objects that were left out and not named since the last line
 
     def report(self, left_out: Iterable[LeftOut]) -> None:
-        """Log these objects, each once."""
+        """Log these objects."""
         for obj in left_out:
             if obj not in self._known:
-                log.warning("%s", obj)
+                self._log(obj)
             self._known.keep(obj, None)
+
+    def _log(self, obj: LeftOut) -> None:
+        if self._room.left() < 1:
+            self._unnamed += 1
+            return
+        self._room.spend()
+        more = f", and so are {self._unnamed} more objects" if self._unnamed else ""
+        log.warning("%s%s", obj, more)
+        self._unnamed = 0
 
     def event(self, line: str | bytes, loads: Loads = json.loads) -> Any:
         """Decode a line of a watch; of an object that is too large, log it and return its deletion.

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..base.limits import WORLD
 from ..kube.api import LeftOut
 from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, NotFound
+from ..kube.resource import Resource
 from .kinds import KINDS, NODES, PODS, Object
 from .world import World
 
 _NEEDED: Final = (NODES, PODS)
 
+_FILLED: Final = 0.9
+"""The part of a world's size that is left after objects were removed, so that this is rare."""
 
-async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
+
+async def read_cluster(api: ApiClient, *, annotations: bool = False, most: int = WORLD) -> World:
     """Read all kinds that scheduling reads.
 
     Kinds that the user may not read are left out and noted, except Nodes and Pods. With
-    `annotations`, all annotations of Nodes are kept, for policies that read them.
+    `annotations`, all annotations of Nodes are kept, for policies that read them. `most` is the
+    number of bytes of all objects; objects beyond it are left out and noted.
 
     Raises:
         KubeError: Nodes or Pods cannot be read, or the API server does not respond.
     """
     world = World(annotations=annotations)
-
-    def take(obj: Object) -> Object:
-        world.add(obj)
-        return _NOTHING
-
+    room = _Room(world, most)
     for resource in KINDS:
+
+        def take(obj: Object, resource: Resource = resource) -> Object:
+            room.add(resource, obj)
+            return _NOTHING
+
         try:
             listed = await api.list(resource, keep=take)
         except Forbidden:
@@ -40,15 +49,78 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
         except NotFound:
             pass  # this version does not serve the kind
         else:
-            world.notes += [not_simulated(left_out) for left_out in listed.left_out]
+            world.notes += not_simulated(listed.left_out)
+    world.notes += room.notes()
     world.complete()
     return world
 
 
-def not_simulated(left_out: LeftOut) -> str:
-    """Return a note about an object that is not in the world."""
-    name = f"{left_out.namespace}/{left_out.name}" if left_out.namespace else left_out.name
-    return f"{left_out.kind} {name} is not in the simulation: it has {left_out.excess}"
+class _Room:
+    """Keeps the size of a world.
+
+    Beyond it, the namespace with most bytes loses the objects that were read last, so nobody's
+    objects displace those of other namespaces.
+    """
+
+    def __init__(self, world: World, most: int) -> None:
+        self._world, self._most = world, most
+        self._keys: dict[str, list[tuple[Resource, str]]] = {}  # of each namespace
+        self._sizes: Counter[str] = Counter()  # likewise, in bytes
+        self._total = 0  # those without a namespace included
+        self._removed: Counter[str] = Counter()
+
+    def add(self, resource: Resource, obj: Object) -> None:
+        entries = self._world.objects[resource]
+        namespace = str(obj["metadata"].get("namespace") or "")
+        key = (namespace, str(obj["metadata"]["name"]))
+        before = entries.get(key)  # a list that outlasts its snapshot is read again
+        if not self._world.add(obj):
+            return
+        size = len(entries[key].content) - (len(before.content) if before else 0)
+        self._total += size
+        if resource.namespaced:
+            self._sizes[namespace] += size
+            if before is None:
+                self._keys.setdefault(namespace, []).append((resource, key[1]))
+        if self._total > self._most:
+            self._make_room()
+
+    def notes(self) -> Iterator[str]:
+        for namespace, count in sorted(self._removed.items()):
+            yield (
+                f"{count} objects of namespace {namespace} are not in the simulation: together, "
+                f"the objects of the cluster have more than {self._most} bytes"
+            )
+
+    def _make_room(self) -> None:
+        while self._total > _FILLED * self._most and self._keys:
+            namespace = max(self._keys, key=self._sizes.__getitem__)
+            resource, name = self._keys[namespace].pop()
+            size = len(self._world.objects[resource].pop((namespace, name)).content)
+            self._total -= size
+            self._sizes[namespace] -= size
+            self._removed[namespace] += 1
+            if not self._keys[namespace]:
+                del self._keys[namespace]
+
+
+def not_simulated(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """Yield a note for each namespace of which objects are too large; a tenant may have thousands.
+
+    They are of one kind.
+    """
+    by_namespace: dict[str, list[LeftOut]] = {}
+    for obj in left_out:
+        by_namespace.setdefault(obj.namespace, []).append(obj)
+    for namespace, (first, *others) in by_namespace.items():
+        name = f"{namespace}/{first.name}" if namespace else first.name
+        if others:
+            yield (
+                f"{first.kind} {name} and {len(others)} more objects of this kind and namespace "
+                "are not in the simulation: they are too large"
+            )
+        else:
+            yield f"{first.kind} {name} is not in the simulation: it has {first.excess}"
 
 
 _NOTHING: Final[Object] = {}

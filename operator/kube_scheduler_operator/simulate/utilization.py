@@ -38,7 +38,10 @@ class Utilization:
         requests = self.requests.get(node)
         if requests is None:
             return
+        allocatable = self.allocatable[node]
         for resource, amount in Demand(pod["spec"]).requests.items():
+            if resource not in allocatable:
+                continue  # a Pod may request thousands of them
             requests[resource] = requests.get(resource, 0.0) + sign * amount
         if not is_daemon(pod):
             self.pods[node] += sign

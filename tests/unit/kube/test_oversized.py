@@ -73,11 +73,28 @@ def test_what_is_left_out_is_logged_once(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_the_names_that_are_remembered_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    notices = Notices()
+    now = 0.0
+    notices = Notices(lambda: now)
     for number in range(1100):
         notices.report((LeftOut("Pod", "n", str(number), "u", "x"),))
+    now = 600.0
     caplog.clear()
     notices.report((LeftOut("Pod", "n", "1099", "u", "x"),))
     assert caplog.records == []
     notices.report((LeftOut("Pod", "n", "0", "u", "x"),))
     assert len(caplog.records) == 1
+
+
+def test_of_thousands_at_a_time_few_are_named_and_the_others_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = 0.0
+    notices = Notices(lambda: now)
+    for _ in range(3):  # lists
+        notices.report(LeftOut("Pod", "n", str(number), "u", "too much") for number in range(2000))
+    assert len(caplog.records) == 20
+    now = 60.0
+    notices.report((LeftOut("Pod", "n", "last", "u", "too much"),))
+    assert caplog.records[-1].getMessage() == (
+        "Pod n/last has too much and is left out, and so are 5980 more objects"
+    )

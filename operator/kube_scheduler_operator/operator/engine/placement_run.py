@@ -29,7 +29,7 @@ from ...base.defects import contained
 from ...base.go_values import seconds
 from ...base.hosts import url_host
 from ...base.json_text import TooLargeError
-from ...base.limits import ANSWER
+from ...base.limits import ANSWER, OPERATORS_WORLD
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...base.tasks import cancel
@@ -145,7 +145,7 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
 
     async def simulate(question: PlacementQuestion) -> PlacementAnswer:
         with_agents = bool(question.before.agents or question.after.agents)
-        world = await read_cluster(api, annotations=with_agents)
+        world = await read_cluster(api, annotations=with_agents, most=OPERATORS_WORLD)
         world.version = str((await api.get_path("/version")).get("gitVersion") or "")
         now = await asyncio.to_thread(situation, world, _others(question, world))
         if now == question.situation:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from heapq import nsmallest
+from itertools import islice
 from typing import Any, Final
 
 from ...base.bounded_cache import BoundedCache
+from ...base.limits import FOREIGN_NAME
 from ...base.objects import mapping
-from ...base.quantities import amounts
+from ...base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, amounts
 
 Amounts = Mapping[str, float]
 """Resource name to amount: CPU in millicores, all others in base units."""
@@ -19,6 +22,12 @@ _CACHE_ENTRIES, _CACHE_CHARACTERS = 4096, 2 * 1024 * 1024
 
 _LARGEST_CACHED: Final = 4096
 """Characters of requests or labels that Pods share; one Pod may have a megabyte of each."""
+
+MOST_RESOURCES: Final = 32
+"""Resources that are kept of a Pod with larger requests; the API server accepts 40,000."""
+
+MOST_LABELS: Final = 256
+"""Labels that are kept of a Pod; the API server accepts 15,000."""
 
 _PER_LABEL: Final = 16
 """Characters that a label counts besides its own: its objects need memory, too."""
@@ -53,6 +62,23 @@ class Demand:
         self.requests: Amounts = requests
         # Likewise; absent for a resource that some container does not limit.
         self.limits: Amounts = limits
+
+    def in_short(self) -> Demand:
+        """Return it with its containers as one, and with MOST_RESOURCES resources.
+
+        A Pod has up to a megabyte of both, and as many Pods are kept as a tenant creates.
+        """
+        kept = nsmallest(MOST_RESOURCES, self.requests.keys() | self.limits.keys(), key=_rank)
+        containers = list(self.containers)
+
+        def short(resources: Amounts) -> Amounts:
+            return {name: resources[name] for name in kept if name in resources}
+
+        demand = Demand({})
+        demand.containers = ((short(_total(containers)), short(_total_limits(containers))),)
+        demand.overhead = short(self.overhead)
+        demand.requests, demand.limits = short(self.requests), short(self.limits)
+        return demand
 
     def same(self, other: Demand) -> bool:
         # Those read from JSON and from protobuf are different objects.
@@ -142,6 +168,12 @@ def _total_limits(parts: list[Part]) -> dict[str, float]:
     return {name: sum(limits[name] for _, limits in parts) for name in sorted(shared)}
 
 
+def _rank(resource: str) -> tuple[bool, bool, str]:
+    """Sort resources of all nodes first, then those of Kubernetes, then all others."""
+    common = (CPU, MEMORY, EPHEMERAL_STORAGE)
+    return resource not in common, "/" in resource, resource
+
+
 def _raise_to(total: dict[str, float], least: Mapping[str, float]) -> None:
     for name, amount in least.items():
         total[name] = max(total.get(name, 0.0), amount)
@@ -202,7 +234,7 @@ def read_pod(obj: Mapping[str, Any]) -> Pod:
     pod.namespace = str(metadata.get("namespace") or "")
     pod.name = str(metadata.get("name") or metadata.get("generateName") or "")
     pod.uid = str(metadata.get("uid") or "")
-    pod.scheduler_name = str(spec.get("schedulerName") or "default-scheduler")
+    pod.scheduler_name = _short(spec.get("schedulerName") or "default-scheduler")
     pod.node_name = str(spec.get("nodeName") or "")
     pod.labels = _shared_labels(mapping(metadata.get("labels")))
     pod.owner_kind = _owner_kind(metadata.get("ownerReferences"))
@@ -212,6 +244,11 @@ def read_pod(obj: Mapping[str, Any]) -> Pod:
     pod.phase = str(status.get("phase") or "Pending")
     pod.assumed = False
     return pod
+
+
+def _short(text: Any) -> str:
+    """Return a name whose length the API server does not limit; no longer one is in use."""
+    return str(text)[: FOREIGN_NAME + 1]
 
 
 def assumed_pod(pod: Pod, node_name: str, now: float) -> Pod:
@@ -240,6 +277,8 @@ def _shared_demand(spec: Mapping[str, Any]) -> Demand:
     demand = _demands.get(key)
     if demand is None:
         demand = Demand(spec)
+        if len(key) > _LARGEST_CACHED:
+            demand = demand.in_short()
         _demands.keep(key, demand, len(key))
     return demand
 
@@ -247,13 +286,13 @@ def _shared_demand(spec: Mapping[str, Any]) -> Demand:
 def _shared_labels(labels: Mapping[str, Any]) -> Mapping[str, str]:
     if not labels:
         return _NONE
-    key = tuple(labels.items())
+    key = tuple(islice(labels.items(), MOST_LABELS))
     try:
         shared = _labels.get(key)
     except TypeError:  # values that are not strings
-        return {str(name): str(value) for name, value in labels.items()}
+        return {str(name): str(value) for name, value in key}
     if shared is None:
-        shared = {str(name): str(value) for name, value in labels.items()}
+        shared = {str(name): str(value) for name, value in key}
         size = sum(len(name) + len(value) + _PER_LABEL for name, value in shared.items())
         _labels.keep(key, shared, size)
     return shared
@@ -266,8 +305,8 @@ def _owner_kind(owners: Any) -> str:
     references = _objects(owners)
     for owner in references:
         if owner.get("controller"):
-            return str(owner.get("kind") or "")
-    return str(references[0].get("kind") or "") if references else ""
+            return _short(owner.get("kind") or "")
+    return _short(references[0].get("kind") or "") if references else ""
 
 
 def _bound(status: Mapping[str, Any]) -> float:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import tracemalloc
 from typing import Any
 
@@ -12,6 +13,7 @@ from kube_scheduler_operator.base.quantities import amounts
 from kube_scheduler_operator.scheduling.policies import pods
 from kube_scheduler_operator.scheduling.policies.pods import Demand, read_pod, seconds
 
+from ....hostile_objects import HOSTILE, odd_pods
 from .playing import NOW, pod
 
 
@@ -168,6 +170,52 @@ def test_changes_of_a_large_pod_leave_nothing_behind() -> None:
     finally:
         tracemalloc.stop()
     assert left < 500_000
+
+
+def test_of_a_large_pod_a_bounded_part_is_kept() -> None:
+    """Each of the Pods that a tenant creates is kept by agents and annotators."""
+    many = {f"example.com/{number:05}": "1" for number in range(20_000)}
+    large = [container(many | {"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "2"})]
+    large += [container({"cpu": "100m", "memory": "1Gi"}, {"cpu": "1"}) for _ in range(5000)]
+    labels = {f"label-{number:05}": "x" * 60 for number in range(20_000)}
+    kept = read_pod(pod(labels=labels, containers=large))
+    assert (kept.requests["cpu"], kept.requests["memory"]) == (501_000.0, 5000 * 2.0**30)
+    assert kept.limits == {"cpu": 5_002_000.0}
+    ((requests, limits),) = kept.demand.containers
+    assert (requests, limits) == (kept.requests, kept.limits)
+    assert len(kept.requests) == pods.MOST_RESOURCES
+    assert len(kept.labels) == pods.MOST_LABELS
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_is_kept_of_each_pod_of_a_tenant_is_small(what: str) -> None:
+    """Agents and annotators keep each one."""
+    count = 4
+    read_pod(HOSTILE[what])
+    tracemalloc.start()
+    try:
+        kept = [read_pod(copied(HOSTILE[what])) for _ in range(count)]
+        gc.collect()
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(kept) == count
+    assert left / count < 100_000
+
+
+def copied(obj: Any) -> Any:
+    """A copy, in which strings are other objects, as in the change of an API server."""
+    return json.loads(json.dumps(obj))
+
+
+def test_odd_pods_are_read() -> None:
+    for obj in odd_pods():
+        read_pod(obj)
+
+
+def test_a_pod_of_twenty_containers_is_kept_as_it_is() -> None:
+    ordinary = [container({"cpu": f"{number}m", "memory": "1Gi"}) for number in range(1, 21)]
+    assert len(read_pod(pod(containers=ordinary)).demand.containers) == 20
 
 
 def test_many_small_labels_are_bounded_by_their_size() -> None:

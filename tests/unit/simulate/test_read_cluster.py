@@ -1,0 +1,91 @@
+"""Objects of a tenant displace no others from a simulation; those that are left out are counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kube_scheduler_operator.kube.api import LeftOut
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.resource import NODES, PODS
+from kube_scheduler_operator.simulate import read_cluster as reading
+from kube_scheduler_operator.simulate.read_cluster import not_simulated, read_cluster
+from kube_scheduler_operator.simulate.utilization import utilization_of
+from kube_scheduler_operator.simulate.world import World
+
+from ..kube.conftest import FakeApi
+from ..kube.conftest import api as api
+
+MOST = 100_000
+
+
+def put(api: FakeApi, namespace: str, count: int, **spec: Any) -> None:
+    for number in range(count):
+        containers = [{"name": "c", "image": "i"}]
+        api.put(PODS, f"p{number}", namespace, spec={"containers": containers, **spec})
+
+
+async def read(api: FakeApi) -> World:
+    async with ApiClient(api.credentials(), field_manager="me") as client:
+        return await read_cluster(client, most=MOST)
+
+
+def size(world: World) -> int:
+    return sum(len(e.content) for entries in world.objects.values() for e in entries.values())
+
+
+def count(world: World, namespace: str) -> int:
+    return sum(key[0] == namespace for key in world.objects[PODS])
+
+
+async def test_a_tenant_displaces_objects_of_its_own_namespace_only(api: FakeApi) -> None:
+    tolerations = [{"key": f"example.com/{number}"} for number in range(100)]
+    api.put(NODES, "n")
+    for namespace in ("another", "zoo"):
+        put(api, namespace, 20)
+    put(api, "tenant", 200, tolerations=tolerations)
+    world = await read(api)
+    assert size(world) <= MOST
+    assert (count(world, "another"), count(world, "zoo"), len(world.objects[NODES])) == (20, 20, 1)
+    left = count(world, "tenant")
+    assert 0 < left < 200
+    assert world.notes == [
+        f"{200 - left} objects of namespace tenant are not in the simulation: together, the "
+        f"objects of the cluster have more than {MOST} bytes"
+    ]
+
+
+async def test_a_cluster_within_the_size_is_complete(api: FakeApi) -> None:
+    put(api, "shop", 20)
+    world = await read(api)
+    assert (count(world, "shop"), world.notes) == (20, [])
+
+
+def test_an_object_that_is_read_again_counts_once() -> None:
+    world = World()
+    room = reading._Room(world, MOST)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
+    for _ in range(MOST // len(json.dumps(pod)) + 100):
+        room.add(PODS, pod)
+    assert (len(world.objects[PODS]), list(room.notes())) == (1, [])
+
+
+def test_thousands_of_objects_that_are_too_large_are_a_note_for_each_namespace() -> None:
+    large = [LeftOut("Pod", "tenant", f"p{number}", "u", "more than x") for number in range(2000)]
+    other = LeftOut("Pod", "shop", "web", "u", "more than 100000 values")
+    assert list(not_simulated([*large, other])) == [
+        "Pod tenant/p0 and 1999 more objects of this kind and namespace are not in the simulation: "
+        "they are too large",
+        "Pod shop/web is not in the simulation: it has more than 100000 values",
+    ]
+
+
+def test_utilization_keeps_the_resources_of_nodes_only() -> None:
+    world = World()
+    status = {"allocatable": {"cpu": "4", "pods": "9"}}
+    world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": status})
+    requests = {"cpu": "1"} | {f"example.com/{number}": "1" for number in range(1000)}
+    containers = [{"name": "c", "resources": {"requests": requests}}]
+    spec = {"nodeName": "a", "containers": containers}
+    world.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    assert utilization_of(world).requests == {"a": {"cpu": 1000.0}}
