@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import EVENT_NOTE
 from ..base.objects import is_controlled_by
 from ..kube.client import ApiClient
 from ..kube.errors import KubeError, NotFound
@@ -120,11 +122,17 @@ class SimulationJob:
         """Return what the Job's events report, for an error message."""
         with suppress(KubeError):
             selector = f"involvedObject.kind=Job,involvedObject.name={self.ref.name}"
-            events = await self._api.list(EVENTS, self.ref.namespace, field_selector=selector)
-            messages = [str(event.get("message")) for event in events.items]
+            events = await self._api.list(
+                EVENTS, self.ref.namespace, field_selector=selector, keep=_message
+            )
+            messages = [event["message"] for event in events.items]
             if messages:
                 return f": {messages[-1]}"
         return f": see kubectl -n {self.ref.namespace} get events"
+
+
+def _message(event: Object) -> Object:
+    return {"message": foreign(str(event.get("message")), EVENT_NOTE)}
 
 
 def _states(pod: Object) -> dict[str, Mapping[str, Any]]:

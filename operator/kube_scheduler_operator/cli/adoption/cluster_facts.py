@@ -26,7 +26,7 @@ from ..checks.check import (
     SecondaryFacts,
     UnlimitedAccount,
 )
-from ..checks.installation import is_operator, is_scheduler
+from ..checks.installation import SCHEDULER_PORT, host_ports, is_operator, is_scheduler
 from ..cluster.operands import lease_of, list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
 from ..cluster.scheduler_contents import list_scheduler_pods
@@ -189,8 +189,11 @@ async def _by_name(request: Awaitable[Any]) -> dict[str, Object]:
 
 
 async def _schedulers(api: ApiClient) -> list[Object]:
-    deployments = await api.list(kinds.DEPLOYMENTS)
-    return [obj for obj in deployments.items if is_operator(obj) or is_scheduler(obj)]
+    """List the Deployments of all namespaces that have a scheduler or this operator."""
+    deployments = await api.list(
+        kinds.DEPLOYMENTS, keep=lambda obj: obj if is_operator(obj) or is_scheduler(obj) else {}
+    )
+    return [obj for obj in deployments.items if obj]
 
 
 async def _missing(api: ApiClient, objects: Iterable[Object]) -> list[str]:
@@ -266,8 +269,17 @@ async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
         return pods
     for node in facts.control_plane_nodes()[:_CONTROL_PLANE_NODES]:
         selector = f"spec.nodeName={node['metadata']['name']}"
-        pods += (await api.list(kinds.PODS, field_selector=selector)).items
-    return pods
+        pods += (await api.list(kinds.PODS, field_selector=selector, keep=_with_port)).items
+    return [pod for pod in pods if pod]
+
+
+def _with_port(pod: Object) -> Object:
+    """Return the Pod if it uses the scheduler's port of its node; {}: it does not, or has ended.
+
+    A kubelet refuses a Pod whose port is in use: it has ended, and says nothing about the port.
+    """
+    ended = mapping(pod.get("status")).get("phase") in ("Succeeded", "Failed")
+    return {} if ended or SCHEDULER_PORT not in host_ports(pod) else pod
 
 
 # --- admission webhooks -----------------------------------------------------------------------

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from ...base import names
@@ -18,6 +19,9 @@ ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 HELM_RELEASE: Final = "meta.helm.sh/release-name"
 SCHEDULER_PORT: Final = 10259
 """The port of kube-scheduler, which its static Pod opens on the node."""
+
+SHOWN: Final = 5
+"""Objects of a namespace that a check names; its users may create thousands."""
 
 _OPERATOR_NAMESPACES: Final = {platform.operator_namespace for platform in PLATFORMS.values()}
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)'")
@@ -232,43 +236,65 @@ def webhooks(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 
 def other_programs(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether another operator or scheduler is in the way."""
-    own = (facts.platform.operator_namespace, facts.platform.operator.deployment)
-    for deployment in facts.deployments.get():
-        key = (deployment["metadata"]["namespace"], deployment["metadata"]["name"])
-        where = f"{key[0]}/{key[1]}"
-        if label(deployment, names.SECONDARY_LABEL):
-            continue
-        if key == own:
-            if release := mapping(deployment["metadata"].get("annotations")).get(HELM_RELEASE):
-                yield CheckProblem(
-                    f'the operator is installed already, by the Helm release "{release}"',
-                    "upgrade it with helm upgrade; kubectl apply would take its fields over",
-                    CheckState.WARNING,
-                )
-        elif is_operator(deployment) and key[0] not in _OPERATOR_NAMESPACES:
+    for namespace, deployments in _by_namespace(facts.deployments.get()).items():
+        problems = filter(None, (_other_program(each, facts.platform) for each in deployments))
+        yield from islice(problems, SHOWN)
+        if more := sum(1 for _ in problems):
             yield CheckProblem(
-                f"Deployment {where} runs this operator's image; every user of that namespace can "
-                "create one, and the rights of its account are not checked",
-                "if it is an installation of the operator, uninstall it: two of them would undo "
-                "each other's writes",
+                f"{more} more Deployments of namespace {namespace} run a kube-scheduler or this "
+                "operator's image",
+                f"list them: kubectl -n {namespace} get deployments -o wide",
                 CheckState.WARNING,
-            )
-        elif is_operator(deployment):
-            yield CheckProblem(
-                f"another installation of this operator runs as Deployment {where}: two of them "
-                "would undo each other's writes",
-                f"uninstall it first, or keep it and install nothing: kubectl -n {key[0]} get "
-                f"deployment {key[1]} -o yaml shows where it is from",
-            )
-        elif is_scheduler(deployment):
-            yield CheckProblem(
-                f"Deployment {where} runs a kube-scheduler that the operator does not manage",
-                f"make sure that none of its profiles has the schedulerName {DEFAULT_SCHEDULER} "
-                "and that it has a Lease of its own, or replace it by a SecondaryScheduler",
-                CheckState.WARNING,
-                "secondary-schedulers.md",
             )
     yield "no other operator and no unmanaged scheduler in a Deployment"
+
+
+def _by_namespace(objects: Iterable[Object]) -> dict[str, list[Object]]:
+    grouped: dict[str, list[Object]] = {}
+    for obj in objects:
+        grouped.setdefault(str(obj["metadata"].get("namespace") or ""), []).append(obj)
+    return grouped
+
+
+def _other_program(deployment: Object, platform: Platform) -> CheckProblem | None:
+    own = (platform.operator_namespace, platform.operator.deployment)
+    key = (deployment["metadata"]["namespace"], deployment["metadata"]["name"])
+    where = f"{key[0]}/{key[1]}"
+    if label(deployment, names.SECONDARY_LABEL):
+        return None
+    if key == own:
+        release = mapping(deployment["metadata"].get("annotations")).get(HELM_RELEASE)
+        if not release:
+            return None
+        return CheckProblem(
+            f'the operator is installed already, by the Helm release "{release}"',
+            "upgrade it with helm upgrade; kubectl apply would take its fields over",
+            CheckState.WARNING,
+        )
+    if is_operator(deployment) and key[0] not in _OPERATOR_NAMESPACES:
+        return CheckProblem(
+            f"Deployment {where} runs this operator's image; every user of that namespace can "
+            "create one, and the rights of its account are not checked",
+            "if it is an installation of the operator, uninstall it: two of them would undo "
+            "each other's writes",
+            CheckState.WARNING,
+        )
+    if is_operator(deployment):
+        return CheckProblem(
+            f"another installation of this operator runs as Deployment {where}: two of them "
+            "would undo each other's writes",
+            f"uninstall it first, or keep it and install nothing: kubectl -n {key[0]} get "
+            f"deployment {key[1]} -o yaml shows where it is from",
+        )
+    if is_scheduler(deployment):
+        return CheckProblem(
+            f"Deployment {where} runs a kube-scheduler that the operator does not manage",
+            f"make sure that none of its profiles has the schedulerName {DEFAULT_SCHEDULER} "
+            "and that it has a Lease of its own, or replace it by a SecondaryScheduler",
+            CheckState.WARNING,
+            "secondary-schedulers.md",
+        )
+    return None
 
 
 def is_operator(deployment: Object) -> bool:
@@ -337,14 +363,24 @@ def ports(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     if not facts.platform.owns_static_pods:
         yield "the operator's Pods use no port of a node"
         return
-    for pod in facts.host_pods.get():
-        if SCHEDULER_PORT in _host_ports(pod) and not _is_own(pod, facts.platform):
-            metadata = pod["metadata"]
+    for namespace, pods in _by_namespace(facts.host_pods.get()).items():
+        using = [
+            pod
+            for pod in pods
+            if SCHEDULER_PORT in host_ports(pod) and not _is_own(pod, facts.platform)
+        ]
+        for pod in using[:SHOWN]:
             yield CheckProblem(
-                f"Pod {metadata.get('namespace')}/{metadata['name']} uses port {SCHEDULER_PORT} of "
+                f"Pod {namespace}/{pod['metadata']['name']} uses port {SCHEDULER_PORT} of "
                 f"node {pod['spec'].get('nodeName')}, which kube-scheduler needs",
                 "give that Pod another port; a process outside of Pods is not visible in the API, "
                 "and the preflight of a rollout reports it",
+            )
+        if more := len(using[SHOWN:]):
+            yield CheckProblem(
+                f"{more} more Pods of namespace {namespace} use port {SCHEDULER_PORT} of "
+                "control-plane nodes",
+                f"list them: kubectl -n {namespace} get pods -o wide",
             )
     yield f"no Pod of a control-plane node declares port {SCHEDULER_PORT}"
 
@@ -359,7 +395,7 @@ def _is_own(pod: Object, platform: Platform) -> bool:
     )
 
 
-def _host_ports(pod: Object) -> set[int]:
+def host_ports(pod: Object) -> set[int]:
     spec = pod["spec"]
     key = "containerPort" if spec.get("hostNetwork") else "hostPort"
     return {

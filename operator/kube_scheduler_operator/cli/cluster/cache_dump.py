@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from ...base.limits import FOREIGN_NAME
 from ..console.output import format_table, text_of
 
 _NODES: Final = "Dump of cached NodeInfo"
@@ -191,9 +192,13 @@ def _pods(lines: Iterable[str]) -> Iterable[CachedPod]:
 def compared_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
     """Keep what `differences` needs: a large cluster has 100,000 Pods of some kB."""
     metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    scheduler = spec.get("schedulerName", "")
     return {
         "metadata": {key: metadata[key] for key in ("namespace", "name", "uid") if key in metadata},
-        "spec": {key: spec[key] for key in ("nodeName", "schedulerName") if key in spec},
+        "spec": {
+            "nodeName": spec.get("nodeName", ""),
+            "schedulerName": scheduler if len(scheduler) <= FOREIGN_NAME else "",
+        },
         "status": {"phase": status.get("phase")},
     }
 
@@ -222,6 +227,7 @@ def differences(
     }
     placed = {pod.uid: (node.name, pod) for node in dump.nodes for pod in node.pods}
     queued = {pod.uid: pod for pod in dump.queue}
+    served = set(schedulers)
     for uid, pod in alive.items():
         name = f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
         spec = pod.get("spec") or {}
@@ -233,7 +239,7 @@ def differences(
             different.append(f"pod {name}: on {where}, but still in the queue")
         elif not where and seen:
             different.append(f"pod {name}: assumed on {seen}, not bound yet")
-        elif not where and uid not in queued and spec.get("schedulerName") in set(schedulers):
+        elif not where and uid not in queued and spec.get("schedulerName") in served:
             different.append(
                 f"pod {name}: pending, but not in the queue (it may be in a scheduling cycle)"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ...base import names
 from ...base.platform import Platform
@@ -14,6 +15,9 @@ from ...kube.errors import NotFound
 from ...kube.resource import ObjectRef, Resource
 from ...operator.model.snapshot import Snapshot
 from ..console.errors import CommandError
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
 
 
 async def find_object(api: Api, ref: ObjectRef) -> Object | None:
@@ -41,6 +45,19 @@ async def get_kubescheduler(api: Api) -> Object:
             "cluster?"
         )
     return kubescheduler
+
+
+async def list_names(api: ApiClient, resource: Resource, namespace: str | None = None) -> list[str]:
+    """Return the names of the objects of a kind; none if the kind is not installed."""
+    try:
+        listed = await api.list(resource, namespace, keep=_name)
+    except NotFound:
+        return []
+    return [obj["name"] for obj in listed.items]
+
+
+def _name(obj: Object) -> Object:
+    return {"name": obj["metadata"]["name"]}
 
 
 async def list_by_name(api: Api, resource: Resource) -> dict[str, Object] | None:

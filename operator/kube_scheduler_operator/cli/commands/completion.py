@@ -256,20 +256,21 @@ def _named(resource: Resource) -> Source:
     async def names(
         api: ApiClient, _platform: Platform, _namespace: str, _current: str
     ) -> list[str]:
-        from ..cluster.operator_objects import list_by_name
+        from ..cluster.operator_objects import list_names
 
-        return list(await list_by_name(api, resource) or {})
+        return await list_names(api, resource)
 
     return names
 
 
 async def _pods(api: ApiClient, _platform: Platform, namespace: str, current: str) -> list[str]:
     """List Pods and kinds of workloads; after `KIND/`, workloads of that kind."""
+    from ..cluster.operator_objects import list_names
     from ..console.pod_reference import KIND_WORDS, workload_kind
 
     word, slash, _ = current.rpartition("/")
     kind = workload_kind(word) or PODS
-    names = [obj["metadata"]["name"] for obj in (await api.list(kind, namespace)).items]
+    names = await list_names(api, kind, namespace)
     if slash:
         return [f"{word}/{name}" for name in names]
     return [*names, *(f"{kind_word}/" for kind_word in KIND_WORDS)]

@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from ...base import names
-from ...base.objects import Object, age, mapping
+from ...base.objects import Object, age, mapping, uid_of
 from ...base.platform import Platform
 from ...base.templates import fit_name, render_object
 from ...config.language.schema import DEFAULT_SCHEDULER
@@ -78,10 +78,10 @@ async def self_test(
     profiles = await profiles_to_try(api, platform)
     run = uuid.uuid4().hex[:8]
     try:
-        started = dict.fromkeys(profiles, 0.0)
+        started: dict[str, tuple[str, float]] = {}
         for name in profiles:
-            await api.create(PODS, test_pod(name, namespace, run))
-            started[name] = time.monotonic()
+            pod = await api.create(PODS, test_pod(name, namespace, run))
+            started[name] = uid_of(pod), time.monotonic()
         return await _observe(api, platform, namespace, run, profiles, started, seconds)
     finally:
         # Also after Ctrl-C, and for a Pod whose creation was sent but not answered.
@@ -105,20 +105,25 @@ async def _observe(
     namespace: str,
     run: str,
     profiles: Mapping[str, str],
-    started: Mapping[str, float],
+    started: Mapping[str, tuple[str, float]],
     seconds: float,
 ) -> list[CheckResult]:
+    """`started` has the uid of each profile's Pod, and when it was created.
+
+    Others may create Pods with its labels in the namespace.
+    """
     results: dict[str, CheckResult] = {}
     end = time.monotonic() + seconds
     pods: dict[str, Object] = {}
     while True:
         listed = await api.list(PODS, namespace, label_selector=f"{LABEL}={run}")
         seen = time.monotonic()
-        pods = {pod["spec"]["schedulerName"]: pod for pod in listed.items}
+        by_uid = {uid_of(pod): pod for pod in listed.items}
+        pods = {name: by_uid[uid] for name, (uid, _) in started.items() if uid in by_uid}
         for name, scheduler in profiles.items():
             node = mapping(mapping(pods.get(name)).get("spec")).get("nodeName")
             if node and name not in results:
-                took = f"bound to {node} in {seen - started[name]:.2f} s"
+                took = f"bound to {node} in {seen - started[name][1]:.2f} s"
                 text = f'profile "{name}" of {scheduler}: {took}'
                 results[name] = CheckResult(CHECK, CheckState.OK, text, link=LINK)
         if len(results) == len(profiles) or seen > end:
