@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import functools
 import hashlib
+import re
 import secrets
 import ssl
 import sys
@@ -56,6 +57,8 @@ from .operator.admission.webhook_client import post
 from .scheduling.exporter.test_server import serving
 from .scheduling.extender.conftest import running
 from .simulate.test_service import asked, free_port, say
+
+REPOSITORY: Final = Path(__file__).parents[2]
 
 MOST_MEMORY: Final = 320
 """MiB that a flood may cost: 64 MiB of one body, its copy and its decoded values."""
@@ -316,6 +319,34 @@ def test_every_listener_of_the_package_is_flooded() -> None:
     assert opened == set(LISTENERS), "a port needs a row in PORTS, and its function one here"
     rows = [row for names in LISTENERS.values() for row in names]
     assert sorted(rows) == sorted(PORTS)
+
+
+_OF_KUBE_SCHEDULER: Final = "kube-scheduler"
+
+CONTAINER_PORTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bindata/installation/kubeadm.yaml": ("telemetry with TLS",),
+    "bindata/installation/managed.yaml": ("telemetry with TLS",),
+    "bindata/installation/openshift.yaml": ("telemetry with TLS",),
+    "deploy/base/deployment.yaml": ("telemetry with TLS",),
+    "deploy/helm/templates/deployment.yaml": ("telemetry with TLS",),
+    "templates/kube-scheduler-pod.yaml.j2": (_OF_KUBE_SCHEDULER,),
+    "templates/load-policy.yaml.j2": ("exporter", "annotator"),
+    "templates/secondary-scheduler-pod.yaml.j2": (_OF_KUBE_SCHEDULER,),
+}
+"""Manifest -> the row in PORTS of each containerPort in it."""
+
+
+def test_every_port_of_a_manifest_is_flooded() -> None:
+    declared = {
+        path.relative_to(REPOSITORY).as_posix(): count
+        for folder in ("bindata", "deploy", "templates")
+        for path in (REPOSITORY / folder).rglob("*")
+        if path.suffix in (".yaml", ".j2")
+        and (count := len(re.findall(r"^[ -]*containerPort:", path.read_text(), re.MULTILINE)))
+    }
+    assert declared == {file: len(rows) for file, rows in CONTAINER_PORTS.items()}
+    rows = {row for rows in CONTAINER_PORTS.values() for row in rows}
+    assert rows - {_OF_KUBE_SCHEDULER} <= set(PORTS)
 
 
 @pytest.mark.parametrize(
