@@ -7,6 +7,7 @@ rl-monitor stores the values in a ConfigMap, which the policy rl-priority reads.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -36,6 +37,14 @@ def pod_type(pod: Pod) -> str:
     return pod.name
 
 
+def type_in_namespace(pod: Pod) -> str:
+    """Return a Pod's type in its namespace.
+
+    Of several namespaces, each has its own values: its users choose the types of their Pods.
+    """
+    return f"{pod.namespace}/{pod_type(pod)}"
+
+
 class LearnedValues:
     """Values by type and node, in the order of their last change."""
 
@@ -58,7 +67,10 @@ class LearnedValues:
         return values_by_type
 
     def data(self) -> dict[str, str]:
-        """Return the ConfigMap's data; remove the oldest values if it exceeds the size limit."""
+        """Return the ConfigMap's data.
+
+        If it exceeds the size limit, the namespace with most values loses its oldest ones.
+        """
         while True:
             entries = [
                 [kind, node, round(value, _DIGITS)] for (kind, node), value in self._values.items()
@@ -70,8 +82,15 @@ class LearnedValues:
             if excess <= 0:
                 return {KEY: text}
             average = max(len(text) // max(len(entries), 1), 1)
-            for oldest in list(self._values)[: excess // average + 1]:
-                del self._values[oldest]
+            self._forget(excess // average + 1)
+
+    def _forget(self, count: int) -> None:
+        by_namespace: dict[str, deque[tuple[str, str]]] = {}
+        for key in self._values:
+            namespace = key[0].rpartition("/")[0]  # empty if one namespace is watched
+            by_namespace.setdefault(namespace, deque()).append(key)
+        for _ in range(min(count, len(self._values))):
+            del self._values[max(by_namespace.values(), key=len).popleft()]
 
 
 def read_values(data: Mapping[str, Any] | None) -> LearnedValues:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -23,8 +23,14 @@ from ...kube.credentials import find
 from ...kube.errors import AlreadyExists, ApiError, KubeError, NotFound
 from ...kube.reflector import Reflector, Selection
 from ...kube.resource import CONFIG_MAPS, PODS, ObjectRef
-from ..policies.learned_values import CONFIG_MAP, LearnedValues, pod_type, read_values
-from ..policies.pods import pod_key, read_pod, seconds
+from ..policies.learned_values import (
+    CONFIG_MAP,
+    LearnedValues,
+    pod_type,
+    read_values,
+    type_in_namespace,
+)
+from ..policies.pods import Pod, pod_key, read_pod, seconds
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +68,8 @@ async def run(options: RlMonitorOptions) -> int:
 async def _learn(client: ApiClient, options: RlMonitorOptions) -> None:
     """Watch pods until cancelled, and write changes."""
     store = StateStore(client, options.state_namespace)
-    monitor = Monitor(await store.load(), options.mttf)
+    kind = pod_type if options.namespace is not None else type_in_namespace
+    monitor = Monitor(await store.load(), options.mttf, kind)
     log.info("Watching pods", extra=kv(namespace=options.namespace or "(all)"))
     selection = Selection(options.namespace, field_selector="spec.nodeName!=")
     writing = asyncio.create_task(keep("writing", partial(_write_periodically, monitor, store)))
@@ -77,8 +84,11 @@ async def _learn(client: ApiClient, options: RlMonitorOptions) -> None:
 class Monitor:
     """Receives pods (kube.reflector.Receiver) and rates their events."""
 
-    def __init__(self, state: LearnedValues, mttf: float = MTTF) -> None:
+    def __init__(
+        self, state: LearnedValues, mttf: float = MTTF, kind: Callable[[Pod], str] = pod_type
+    ) -> None:
         self.state = state
+        self._kind = kind  # returns the type of a Pod
         self.changed = False  # whether they have changed since the last write
         self._mttf = mttf
         self._since = dict(state.rated)  # earlier events have already been rated
@@ -97,7 +107,7 @@ class Monitor:
             seen.add(event.key)
             if event.at and event.at <= since:
                 continue
-            kind = pod_type(pod)
+            kind = self._kind(pod)
             value = self.state.reward(kind, pod.node_name, event.reward)
             rated[pod.node_name] = max(rated.get(pod.node_name, 0.0), event.at)
             self.changed = True

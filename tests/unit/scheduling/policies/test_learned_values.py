@@ -64,6 +64,15 @@ def test_the_oldest_values_are_removed_at_the_size_limit() -> None:
     assert "node-with-a-rather-long-name-1" not in kept
 
 
+def test_a_namespace_with_many_types_displaces_its_own_values() -> None:
+    state = LearnedValues()
+    state.reward("shop/web", "a", 0.0)
+    for number in range(40_000):
+        state.reward(f"tenant/a-type-with-a-rather-long-name-{number}", "a", 0.5)
+    assert len(state.data()[KEY]) <= LARGEST
+    assert state.by_type()["shop/web"] == {"a": 0.9}
+
+
 @pytest.mark.parametrize(
     ("labels", "kind"),
     [({"podtype": "a", "app": "b", "name": "c"}, "a"), ({"app": "b", "name": "c"}, "b"),

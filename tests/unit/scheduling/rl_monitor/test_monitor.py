@@ -10,6 +10,7 @@ from kube_scheduler_operator.scheduling.policies.learned_values import (
     CONFIG_MAP,
     LearnedValues,
     read_values,
+    type_in_namespace,
 )
 from kube_scheduler_operator.scheduling.rl_monitor.monitor import (
     Monitor,
@@ -81,6 +82,18 @@ def test_every_event_counts_once() -> None:
     monitor.set(with_status("q", container(now=crash), on="b"))
     monitor.remove(with_status("p"))
     assert monitor.state.by_type() == {"web": {"a": 0.9, "b": 0.9}}
+
+
+def test_of_all_namespaces_each_has_types_of_its_own() -> None:
+    """Otherwise, Pods of a tenant that fail would decide where those of others run."""
+    monitor = Monitor(LearnedValues(), kind=type_in_namespace)
+    failed = with_status("p", container(now=ended(NOW + 1, 5)))
+    failed["metadata"]["namespace"] = "tenant"
+    monitor.set(failed)
+    other = with_status("q", container(now=RUNS))
+    other["metadata"]["namespace"] = "shop"
+    monitor.set(other)
+    assert monitor.state.by_type() == {"tenant/web": {"a": 0.9}, "shop/web": {"a": 1.0}}
 
 
 def test_a_restart_does_not_count_events_again() -> None:

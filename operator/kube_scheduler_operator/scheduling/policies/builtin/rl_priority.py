@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..arrays import Floats, Ints, np
-from ..learned_values import CONFIG_MAP, pod_type, read_values
+from ..learned_values import CONFIG_MAP, read_values, type_in_namespace
 from ..node_policy import NodePolicy
 from ..pods import Pod
 from ..policy import BEST, argument
@@ -46,17 +46,20 @@ class RlPriority(NodePolicy):
         self._changes.mark_all()
 
     def kind(self, pod: Pod) -> str:
-        return pod_type(pod)
+        return type_in_namespace(pod)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
         # 0.7 times 10 must not become 6.999…, and then 6.
         return np.trunc(np.array(self._of(kind, indices)) * BEST + 1e-9)
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        return [{"type": kind, "value": value} for value in self._of(kind, indices)]
+        plain = str(kind).partition("/")[2]
+        return [{"type": plain, "value": value} for value in self._of(kind, indices)]
 
     def _of(self, kind: Hashable, indices: Ints) -> list[float]:
-        values = self._values.get(str(kind), {})
+        # One namespace that rl-monitor watches alone has types without it.
+        plain = str(kind).partition("/")[2]
+        values = self._values.get(str(kind)) or self._values.get(plain, {})
         unseen = 0.0 if self.arguments.compatibility else self.arguments.unseen
         names = self.cluster.names
         return [values.get(names[index], unseen) for index in indices.tolist()]

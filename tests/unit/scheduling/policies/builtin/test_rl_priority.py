@@ -17,6 +17,18 @@ def test_golden_vector() -> None:
         assert play.scores(pod(labels={"app": "web"})) == [score]
 
 
+def test_values_of_another_namespace_do_not_count() -> None:
+    state = LearnedValues()
+    mine, other = pod(labels={"app": "web"}), pod(labels={"app": "web"})
+    mine["metadata"]["namespace"], other["metadata"]["namespace"] = "shop", "tenant"
+    for _ in range(20):
+        state.reward("tenant/web", "a", 0.0)
+    play = Play("rl-priority", [node("a")])
+    play.policy.on_config_map("", CONFIG_MAP, state.data())
+    assert play.scores(other) == [1]
+    assert play.scores(mine) == [5]
+
+
 def test_an_unseen_node_gets_the_middle_score() -> None:
     state = LearnedValues()
     for _ in range(20):
