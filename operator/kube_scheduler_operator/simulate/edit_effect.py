@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 
+from ..base.foreign_text import foreign
 from ..base.objects import controller_of
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..kube.resource import KUBE_SCHEDULERS
@@ -31,6 +32,8 @@ MOST_UNPLACED: Final = 100
 NOT_TRIED: Final = ("preEnqueue", "postFilter", "reserve", "permit", "preBind", "bind")
 """Extension points that decide whether a pod gets a node, and that no probe reaches."""
 _SHOWN: Final = 3
+_REASON: Final = 300
+"""Characters of a reason in a sentence; the operator keeps 2,000 of all sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ class EditEffect:
         for running, losses in ((True, self.lost), (False, self.newly_waiting)):
             for reason, pods in sorted(losses.items(), key=lambda item: -len(item[1])):
                 number = _number(len(pods), "running" if running else "waiting")
-                yield f"{number} could no longer be placed: {reason} ({_named(pods)})"
+                shown = foreign(reason, _REASON)
+                yield f"{number} could no longer be placed: {shown} ({_named(pods)})"
         if self.newly_fitting:
             yield f"{_number(len(self.newly_fitting), 'waiting')} could be placed"
         if self.elsewhere:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..base.limits import FOREIGN_NAME
 from ..base.objects import controller_of
 from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS, Object
 from .world import EndedPod, World
@@ -35,7 +36,9 @@ def owner_of(obj: Mapping[str, Any]) -> str:
     owner = controller_of(obj)
     if owner is None:
         return f"{obj['kind']}/{obj['metadata']['name']}"
-    return f"{owner.get('kind')}/{owner.get('name')}"
+    # The API server limits neither of them.
+    kind, name = (str(owner.get(key))[: FOREIGN_NAME + 1] for key in ("kind", "name"))
+    return f"{kind}/{name}"
 
 
 def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:

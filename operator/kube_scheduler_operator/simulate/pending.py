@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_MESSAGE
 from .kinds import Object
 from .owners import owner_of
 from .probes import acceptances
@@ -63,7 +67,8 @@ async def waiting_groups(
     ]
     groups: dict[tuple[str, str], WaitingGroup] = {}
 
-    def put(kind: str, cause: str, pod: Object) -> None:
+    def put(kind: str, text: str, pod: Object) -> None:
+        cause = foreign(text, FOREIGN_MESSAGE)
         groups.setdefault((kind, cause), WaitingGroup(kind, cause)).pods.append(pod)
 
     tried: list[Object] = []
@@ -84,10 +89,21 @@ async def waiting_groups(
         else:
             put(UNSCHEDULABLE, "; ".join(sorted(acceptance.reasons)), pod)
     ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
-    for group in [group for group in ordered if group.kind == UNSCHEDULABLE][:fixes]:
+    for group in in_turn(group for group in ordered if group.kind == UNSCHEDULABLE)[:fixes]:
         explained = await explain(world, group.pods[0], options)
         group.fix, group.tried = next(iter(explained.fixes), None), True
     return ordered
+
+
+def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:
+    """Sort groups so that each namespace has one after the other: none crowds out another."""
+    turns: Counter[str] = Counter()
+    ordered = []
+    for group in groups:
+        namespace = str(group.pods[0]["metadata"]["namespace"])
+        ordered.append((turns[namespace], group))
+        turns[namespace] += 1
+    return [group for _, group in sorted(ordered, key=lambda item: item[0])]
 
 
 def _unless(pod: Object, options: RunOptions) -> str:

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_REASON
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from .configuration import profiles_of
@@ -32,6 +34,9 @@ _OFF: Final = {"disabled": [{"name": "*"}]}
 _AFTER: Final = ("postFilter", "preScore", "score", "reserve", "permit", "preBind", "postBind")
 _AVAILABLE: Final = " nodes are available: "
 _REASON: Final = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
+
+MOST_REASONS: Final = 10
+"""Reasons of a pod that are kept: it may request thousands of resources, each of which is one."""
 
 
 def families_of(profile: Mapping[str, Any], gates: Gates) -> dict[str, list[str]]:
@@ -250,5 +255,8 @@ async def _try(run: Run, pods: Mapping[int, Object]) -> dict[int, Acceptance]:
 def _acceptance(decision: PodDecision) -> Acceptance:
     if decision.candidates:
         return Acceptance(frozenset(decision.candidates))
-    texts = tuple(dict.fromkeys(text for _, text in reasons(decision.message)))
-    return Acceptance(reasons=texts or (whole_reason(decision.message),))
+    texts = list(dict.fromkeys(text for _, text in reasons(decision.message)))
+    if more := texts[MOST_REASONS:]:
+        texts = [*texts[:MOST_REASONS], f"{len(more)} more reasons"]
+    shown = texts or [whole_reason(decision.message)]
+    return Acceptance(reasons=tuple(foreign(text, FOREIGN_REASON) for text in shown))

@@ -33,6 +33,9 @@ from .process import Binary, KubeSchedulerProcess, SimulationError, binary_versi
 from .store import WorldStore
 from .world import World
 
+_LONGEST_MESSAGE: Final = 64 * 1024
+"""Characters that are kept of kube-scheduler's message about a pod: it may name thousands of
+resources."""
 _QUIET: Final = 0.3
 """Seconds without a decision after which waiting pods count as final."""
 _QUIET_AFTER_PREEMPTION: Final = 3.0
@@ -429,7 +432,7 @@ class Run:
         condition = scheduled_condition(pod)
         if condition.get("status") == "False":
             decision.reason = condition.get("reason") or UNSCHEDULABLE
-            decision.message = condition.get("message") or ""
+            decision.message = str(condition.get("message") or "")[:_LONGEST_MESSAGE]
         if nominated := pod["status"].get("nominatedNodeName"):
             decision.nominated = nominated
 

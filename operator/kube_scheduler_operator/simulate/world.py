@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_MESSAGE, FOREIGN_REASON
+from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME, FOREIGN_REASON
 from ..base.objects import controller_of, mapping
 from ..kube.resource import Resource
 from ..scheduling.policies.pods import FINISHED
@@ -146,8 +146,13 @@ def _ended(pod: Mapping[str, Any]) -> EndedPod:
         str(mapping(pod.get("spec")).get("nodeName") or ""),
         foreign(str(status.get("reason") or ""), FOREIGN_REASON),
         foreign(str(status.get("message") or ""), FOREIGN_MESSAGE),
-        f"{owner.get('kind')}/{owner.get('name')}" if owner else "",
+        f"{_name(owner.get('kind'))}/{_name(owner.get('name'))}" if owner else "",
     )
+
+
+def _name(text: Any) -> str:
+    """Return a name, as `owners.owner_of` does."""
+    return str(text)[: FOREIGN_NAME + 1]
 
 
 # --- what a result depends on --------------------------------------------------------------------

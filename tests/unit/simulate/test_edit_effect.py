@@ -31,6 +31,13 @@ def test_pods_that_differ_only_in_their_names_are_tried_once() -> None:
     ]
 
 
+def test_a_reason_of_a_tenant_leaves_room_for_the_others() -> None:
+    effect = EditEffect(lost={"x" * 100_000: ["tenant/a", "tenant/b"], "taint": ["shop/c"]})
+    first, second = effect.sentences()
+    assert len(first) < 400
+    assert second == "1 running pod could no longer be placed: taint (shop/c)"
+
+
 def test_what_is_lost_comes_first_in_the_report() -> None:
     effect = EditEffect(
         lost={"taint": ["a", "b", "c", "d"]}, newly_fitting=["e"], elsewhere=2, tried=9

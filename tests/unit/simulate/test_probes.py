@@ -6,9 +6,13 @@ import re
 
 import pytest
 
+from kube_scheduler_operator.base.limits import FOREIGN_REASON
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.simulate import probes
+from kube_scheduler_operator.simulate.decisions import PodDecision
 from kube_scheduler_operator.simulate.probes import (
+    MOST_REASONS,
     families_of,
     probe,
     probe_profiles,
@@ -36,6 +40,15 @@ DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)
 )  # fmt: skip
 def test_reasons_of_a_message_are_counted(message: str, found: list[tuple[int, str]]) -> None:
     assert reasons(message) == found
+
+
+def test_the_reasons_of_a_pod_with_thousands_of_resources_are_few_and_short() -> None:
+    texts = [f"3 Insufficient example.com/{number}" for number in range(20_000)]
+    message = f"0/3 nodes are available: 3 {'x' * 5000}, {', '.join(texts)}."
+    kept = probes._acceptance(PodDecision("n/p", message=message)).reasons
+    assert len(kept) == MOST_REASONS + 1
+    assert kept[-1] == "19991 more reasons"
+    assert max(map(len, kept)) <= FOREIGN_REASON
 
 
 def test_plugins_of_one_constraint_are_one_family() -> None:

@@ -1,0 +1,48 @@
+"""Waiting pods by cause: what a tenant writes is bounded, and takes no turn of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube_scheduler_operator.base.limits import FOREIGN_MESSAGE
+from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.owners import owner_of
+from kube_scheduler_operator.simulate.pending import (
+    UNSCHEDULABLE,
+    WaitingGroup,
+    in_turn,
+    waiting_groups,
+)
+from kube_scheduler_operator.simulate.questions import NO_BINARY
+from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.world import World
+
+from ...hostile_objects import hostile, many_pods
+
+OPTIONS = RunOptions(NO_BINARY, default_configuration())
+
+
+async def test_causes_have_a_limited_length() -> None:
+    """No pod of these is tried, so no kube-scheduler is started."""
+    world = World()
+    gates = [{"name": f"example.com/{number}-{'x' * 50}"} for number in range(10_000)]
+    for obj in (*many_pods(50), hostile("gated", spec={"schedulingGates": gates})):
+        world.add(obj)
+    groups = await waiting_groups(world, OPTIONS)
+    assert sum(len(group.pods) for group in groups) == 51
+    assert max(len(group.cause) for group in groups) <= FOREIGN_MESSAGE
+
+
+def group(namespace: str, cause: str) -> WaitingGroup:
+    return WaitingGroup(UNSCHEDULABLE, cause, [hostile("p", namespace)])
+
+
+def test_changes_are_tried_for_each_namespace_in_turn() -> None:
+    groups = [*(group("tenant", f"{number}") for number in range(100)), group("shop", "a")]
+    first, second, third = in_turn(groups)[:3]
+    assert [first.cause, second.cause, third.cause] == ["0", "a", "1"]
+
+
+def test_an_owner_has_a_limited_length() -> None:
+    owner: dict[str, Any] = {"kind": "x" * 1_000_000, "name": "y" * 1_000_000, "controller": True}
+    assert len(owner_of(hostile("p", metadata={"ownerReferences": [owner]}))) < 600
