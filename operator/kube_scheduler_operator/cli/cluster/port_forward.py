@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from ...base.limits import ANSWER, REFUSAL
 from ..console.errors import CommandError
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Tunnel:
         `seconds` is the longest time without a byte of the response.
 
         Raises:
-            CommandError: the connection cannot be established, or failed.
+            CommandError: the connection cannot be established, or failed, or the response is too
+                large.
         """
         if self._connection is None:
             self._forward = _open(*self._where)
@@ -78,7 +80,7 @@ class Tunnel:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/gzip"}
             self._connection.request("POST", path, body, headers)
             answer = self._connection.getresponse()
-            return answer.status, answer.read()
+            return answer.status, _limited(answer, ANSWER.bytes)
         except (OSError, http.client.HTTPException) as error:
             raise self._failed(self._forward, error) from error
 
@@ -96,7 +98,7 @@ class Tunnel:
             if answer.status == 200:
                 shutil.copyfileobj(answer, target)
             else:
-                answer.read()
+                _limited(answer, REFUSAL.bytes)
             return answer.status
 
     def read(self, path: str, limit: ResponseLimit) -> tuple[int, bytes]:
