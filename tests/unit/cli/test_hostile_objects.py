@@ -20,7 +20,7 @@ from ... import builders
 from ...hostile_objects import HOSTILE, hostile, many_pods, odd_pods
 from .checks.test_checks import FACTS, results
 from .conftest import Cluster
-from .test_foreign_text import ROWS, run_in
+from .test_foreign_text import ROWS, formats, run_in
 from .test_foreign_text import files as files
 from .test_foreign_text import hostile_cluster as hostile_cluster
 
@@ -70,7 +70,8 @@ async def test_objects_of_a_tenant_end_no_command(
     command: str, flooded: Cluster, files: Path
 ) -> None:
     """An error is one of the command, not of what it read; the run itself checks what is shown."""
-    _code, out, err = await run_in(flooded, command, "", files)
+    form, *_ = formats(command) or ("",)
+    _code, out, err = await run_in(flooded, command, form, files)
     assert len(out) + len(err) < LONGEST_OUTPUT
     assert "Traceback" not in err
 
