@@ -18,7 +18,7 @@ from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.kopf import decoding
 from kube_scheduler_operator.kube.kopf.imports import client_api
-from kube_scheduler_operator.kube.reflector import Reflector, Selection
+from kube_scheduler_operator.kube.reflector import Callbacks, Decoding, Reflector, Selection
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     EVENTS_V1,
@@ -28,6 +28,13 @@ from kube_scheduler_operator.kube.resource import (
 from kube_scheduler_operator.operator.diagnostics import (
     unknown_scheduler_names,
     unmanaged_schedulers,
+)
+from kube_scheduler_operator.scheduling.policies.pod_fields import POD
+from kube_scheduler_operator.scheduling.policies.pods import (
+    MOST_LABELS,
+    MOST_RESOURCES,
+    Pod,
+    read_pod,
 )
 from kube_scheduler_operator.simulate.read_cluster import read_cluster
 
@@ -53,6 +60,16 @@ def pod(name: str, env: int = 0, **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, **metadata}, "spec": spec}
 
 
+def requesting(name: str, containers: int, resources: int) -> dict[str, Any]:
+    """A Pod whose containers request and limit that many resources each."""
+    amounts = {f"example.com/{number:05}": "1" for number in range(resources)}
+    made = [
+        {"name": f"c{number}", "image": "i", "resources": {"requests": amounts, "limits": amounts}}
+        for number in range(containers)
+    ]
+    return {**pod(name), "spec": {**pod(name)["spec"], "containers": made}}
+
+
 HOSTILE = {
     "m-values": pod("m-values", ENTRIES),
     "m-labels": pod(
@@ -63,6 +80,8 @@ HOSTILE = {
         **pod("m-name"),
         "spec": {**pod("m-name")["spec"], "schedulerName": "\x01" * 500_000},
     },
+    "m-resources": requesting("m-resources", containers=1, resources=10_000),
+    "m-containers": requesting("m-containers", containers=3000, resources=1),
 }
 LEFT_OUT = {"m-values"}
 
@@ -78,6 +97,13 @@ def objects(api_server: ApiServer) -> Iterator[None]:
     yield
     for name in (*ORDINARY, *HOSTILE):
         api_server.request("DELETE", f"{url}/{name}?gracePeriodSeconds=0")
+
+
+def touch(api_server: ApiServer, url: str) -> None:
+    """Change an object."""
+    obj = api_server.request("GET", url)
+    obj["metadata"].setdefault("annotations", {})["example.com/changed"] = "yes"
+    api_server.request("PUT", url, obj)
 
 
 @contextlib.asynccontextmanager
@@ -159,6 +185,38 @@ async def test_a_reflector_follows_the_others(
                         api_server.request, "DELETE", f"{url}/{name}?gracePeriodSeconds=0"
                     )
     assert f"Pod {NAMESPACE}/n-values has {TOO_MANY} and is left out" in caplog.text
+
+
+@pytest.mark.usefixtures("objects")
+async def test_agents_keep_a_bounded_part_of_each_pod(api_server: ApiServer) -> None:
+    """As they follow Pods: the list in JSON, changes in protobuf."""
+    kept: dict[str, list[Pod]] = {}
+
+    def take(obj: Any) -> None:
+        kept.setdefault(obj["metadata"]["name"], []).append(read_pod(obj))
+
+    url = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    changed = ("m-resources", "m-containers", "m-labels", "m-name")
+    async with connected(api_server) as api:
+        receiver = Callbacks(take, lambda _: None)
+        reflector = Reflector(
+            api, PODS, receiver, Selection(NAMESPACE), decoding=Decoding(fields=POD)
+        )
+        task = asyncio.create_task(reflector.run())
+        try:
+            await asyncio.wait_for(reflector.synced(), 60)
+            for name in changed:
+                await asyncio.to_thread(touch, api_server, f"{url}/{name}")
+            async with asyncio.timeout(60):
+                while not all(len(kept[name]) > 1 for name in changed):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        finally:
+            task.cancel()
+    for read in (each for name in changed for each in kept[name]):
+        assert len(read.requests) <= MOST_RESOURCES
+        assert len(read.demand.containers) <= 1
+        assert len(read.labels) <= MOST_LABELS
+        assert len(read.scheduler_name) <= 254
 
 
 @pytest.mark.usefixtures("objects")
