@@ -175,6 +175,9 @@ class Store:
     def get(self, ref: ObjectRef) -> Fields | None:
         return self._by_resource.get(ref.resource, {}).get(ref)
 
+    def all(self, resource: Resource) -> Iterable[Fields]:
+        return self._by_resource.get(resource, {}).values()
+
     def view(self) -> StoreView:
         """Return a view; copies a kind only at its next change."""
         self._shared = set(self._by_resource)

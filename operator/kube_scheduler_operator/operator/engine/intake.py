@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from ...base import names
-from ...base.objects import NamespacedName, Object, label
+from ...base.klog import kv
+from ...base.objects import NamespacedName, Object, label, mapping
 from ...base.platform import Platform
 from ...kube import resource as kinds
 from ...kube.oversized import LEFT_OUT
 from ...kube.resource import ObjectRef, Resource
-from ...kube.store import Store
+from ...kube.store import MIRROR_ANNOTATION, Store
 from .node_clocks import NodeClocks
+
+log = logging.getLogger(__name__)
 
 _USER_KINDS: Final = (
     kinds.KUBE_SCHEDULERS,
@@ -25,6 +29,9 @@ _USER_KINDS: Final = (
     kinds.SECONDARY_SCHEDULERS,
 )
 
+
+MOST_MIRRORS: Final = 8
+"""Mirror Pods of a node that are kept: its scheduler is one, and it makes any number."""
 
 LONG_AGO: Final = 60.0
 """Seconds without a renewal after which a Lease is only watched."""
@@ -58,6 +65,7 @@ class Intake:
         self.clocks = NodeClocks(now, calm)
         # Leases that may turn out to belong to a SecondaryScheduler that is listed later.
         self._unclaimed_leases: dict[NamespacedName, Mapping[str, Any]] = {}
+        self._crowded: set[str] = set()  # nodes of which mirror Pods are left out
         self._store = store
         self._platform = platform
         self._wake = wake
@@ -88,6 +96,8 @@ class Intake:
         if resource == kinds.SECRETS and self._is_token(obj):
             obj = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
         before = self._store.get(resource.ref(obj))
+        if resource == kinds.PODS and before is None and not self._has_room(obj):
+            return
         if resource == kinds.NODES and before is None and not self._platform.is_control_plane(obj):
             return  # it has lost the label
         self._note_nodes(resource, before, obj, deleted=deleted)
@@ -107,6 +117,23 @@ class Intake:
         if deleted:
             return self._store.remove(resource, obj)
         return self._store.put(resource, obj, may_return=resource == kinds.NODES)
+
+    def _has_room(self, pod: Mapping[str, Any]) -> bool:
+        """Return whether a Pod is kept; one that is left out is logged, once for a node."""
+        node = _mirrored_on(pod)
+        if not node:
+            return True
+        mirrors = sum(_mirrored_on(other) == node for other in self._store.all(kinds.PODS))
+        if mirrors < MOST_MIRRORS:
+            return True
+        if node not in self._crowded:
+            self._crowded.add(node)
+            log.warning(
+                "A node has too many mirror Pods with the labels of its scheduler; some are left "
+                "out",
+                extra=kv(node=node, kept=MOST_MIRRORS),
+            )
+        return False
 
     def _note_nodes(
         self, resource: Resource, before: Object | None, obj: Mapping[str, Any], *, deleted: bool
@@ -192,6 +219,12 @@ class Intake:
         namespace, name = key
         known = self._store.get(ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name)) is not None
         return known and namespace in self._namespaces
+
+
+def _mirrored_on(pod: Mapping[str, Any]) -> str:
+    """Return the node of a mirror Pod; empty: it is another one."""
+    mirrors = MIRROR_ANNOTATION in mapping(pod["metadata"].get("annotations"))
+    return str(mapping(pod.get("spec")).get("nodeName") or "") if mirrors else ""
 
 
 def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:

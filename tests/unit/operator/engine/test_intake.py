@@ -39,7 +39,7 @@ from kube_scheduler_operator.kube.resource import (
     Stream,
 )
 from kube_scheduler_operator.kube.store import Store
-from kube_scheduler_operator.operator.engine.intake import Intake
+from kube_scheduler_operator.operator.engine.intake import MOST_MIRRORS, Intake
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.engine.watches import watches
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -318,6 +318,32 @@ def test_operand_pods_are_the_mirror_pods(
     harness.event(NODES, "ADDED", {"metadata": {"name": "worker"}})
     harness.event(PODS, "ADDED", pod(name, "kube-system", labels, node))
     assert bool(harness.snapshot().operand_pods) is seen
+
+
+def test_of_a_node_few_mirror_pods_are_kept(
+    harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node may make any number of them, in any namespace, of a megabyte each."""
+
+    def mirror(name: str, node: str) -> dict[str, Any]:
+        made = pod(name, "kube-system", OPERAND, node)
+        made["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "1"}
+        return made
+
+    for node in "ab":
+        harness.event(
+            NODES, "ADDED", {"metadata": {"name": node, "labels": CONTROL_PLANE, "uid": node}}
+        )
+    for number in range(2000):
+        harness.event(PODS, "ADDED", mirror(f"forged-{number}", "a"))
+    harness.event(PODS, "ADDED", mirror("kube-scheduler-b", "b"))
+    assert len(list(harness.store.all(PODS))) == MOST_MIRRORS + 1
+    assert set(harness.snapshot().operand_pods) == {"b"}
+    assert len(caplog.records) == 1
+    for number in range(2000):
+        harness.event(PODS, "DELETED", mirror(f"forged-{number}", "a"))
+    harness.event(PODS, "ADDED", mirror("kube-scheduler-a", "a"))
+    assert set(harness.snapshot().operand_pods) == {"a", "b"}
 
 
 def test_labels_that_other_clients_wrote_are_not_the_mirror_pods(harness: Harness) -> None:
