@@ -62,7 +62,7 @@ class ServiceOptions:
 class _Connection(ServedConnection):
     """A connection that aiohttp serves; proven by the key."""
 
-    def __init__(self, handler: web.RequestHandler[web.Request], known: _Known) -> None:
+    def __init__(self, handler: web.RequestHandler, known: _Known) -> None:
         self.asks = 0  # requests in progress that have the key
         self._handler, self._known = handler, known
 
