@@ -204,6 +204,15 @@ def pods_with_megabytes(tenant: Tenant, others: Others) -> None:
                                   schedulerName="x" * 100_000))  # fmt: skip
 
 
+def pods_with_thousands_of_resources(tenant: Tenant, others: Others) -> None:
+    """Agents, annotators and simulations read each of them."""
+    amounts = {f"example.com/{number:05}": "1" for number in range(5000)}
+    resources = {"resources": {"requests": amounts, "limits": amounts}}
+    for number in range(5):
+        bound = {"nodeName": others.preferred} if number % 2 else {}
+        tenant.create("pods", pod(f"p-{number}", container=resources, **bound))
+
+
 def pods_on_the_control_plane(tenant: Tenant, others: Others) -> None:
     node = others.cluster.node.name
     tenant.create("pods", pod("bound", nodeName=node, tolerations=[ROLE]))
@@ -385,6 +394,7 @@ ATTEMPTS: Final = (
     Attempt("a hundred Pods that fit on no node", many_pods_without_a_node),
     Attempt("a Pod of the scheduler of others", a_pod_of_the_others_scheduler),
     Attempt("Pods with megabytes", pods_with_megabytes, about=WITHOUT_SCHEDULER),
+    Attempt("Pods with thousands of resources", pods_with_thousands_of_resources),
     Attempt("Pods on the control plane's node", pods_on_the_control_plane),
     Attempt("Pods that are never assigned", pods_that_are_never_assigned),
     Attempt("a budget over everything", a_budget_over_everything),
