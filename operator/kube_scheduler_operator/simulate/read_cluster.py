@@ -58,8 +58,8 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False, most: int =
 class _Room:
     """Keeps the size of a world.
 
-    Beyond it, the namespace with most bytes loses the objects that were read last, so nobody's
-    objects displace those of other namespaces.
+    Beyond it, the namespace with most bytes loses the objects that were read last: no object
+    displaces those of other namespaces.
     """
 
     def __init__(self, world: World, most: int) -> None:

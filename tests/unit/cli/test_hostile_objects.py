@@ -91,7 +91,7 @@ def pod_with_port(name: str, phase: str, port: int = 10259, **spec: Any) -> dict
     return hostile(name, spec=spec, status={"phase": phase})
 
 
-async def test_a_pod_that_a_kubelet_refused_says_nothing_about_the_schedulers_port(
+async def test_a_pod_that_a_kubelet_refused_does_not_use_the_schedulers_port(
     cluster: Cluster,
 ) -> None:
     for pod in (

@@ -276,7 +276,7 @@ async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
 def _with_port(pod: Object) -> Object:
     """Return the Pod if it uses the scheduler's port of its node; {}: it does not, or has ended.
 
-    A kubelet refuses a Pod whose port is in use: it has ended, and says nothing about the port.
+    A kubelet refuses a Pod whose port is in use: it has ended, and does not have the port.
     """
     ended = mapping(pod.get("status")).get("phase") in ("Succeeded", "Failed")
     return {} if ended or SCHEDULER_PORT not in host_ports(pod) else pod
