@@ -17,6 +17,7 @@ from ...base import names
 from ...base.findings import ERROR, WARNING, listing
 from ...base.foreign_text import one_line
 from ...base.source.tree import Position
+from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST
 from ...config.lint.reports.report import Diagnosis, ValidationReport
 from ...config.lint.reports.report_settings import fingerprints
 from ..console.output import counted, format_table, json_text, text_of
@@ -80,10 +81,6 @@ def _text(report: ValidationReport, version: str) -> str:
         for number, noun in ((report.count(ERROR), "error"), (report.count(WARNING), "warning"))
         if number
     ]
-    who = " and ".join(report.readers) if report.readers else f"kube-scheduler {version}"
-    would, would_not = f"{who} would start with", f"{who} would not start with"
-    if len(report.readers) > 1:
-        would_not = f"not all of {who} would start with"
     documents = counted(len(report.documents), "document")
     if report.documents and report.others:
         documents += f" ({counted(len(report.others), 'other')} not checked)"
@@ -92,8 +89,21 @@ def _text(report: ValidationReport, version: str) -> str:
     if report.accepted:
         counts.append(f"{counted(len(report.accepted), 'finding')} in the baseline")
     summary = f": {', '.join(counts)}" if counts else ""
-    lines.append(f"{would if report.starts else would_not} {documents}{summary}")
+    lines.append(f"{_conclusion(report, version)} {documents}{summary}")
     return text_of(lines) + "\n"
+
+
+def _conclusion(report: ValidationReport, version: str) -> str:
+    """Write whether the scheduler would start, up to the number of documents."""
+    who = " and ".join(report.readers) if report.readers else f"kube-scheduler {version}"
+    if report.starts is None:
+        record = f"{OLDEST.short} to {NEWEST.short}"
+        return f"only {record} are on record: it is not known whether {who} would start with"
+    if report.starts:
+        return f"{who} would start with"
+    if len(report.readers) > 1:
+        return f"not all of {who} would start with"
+    return f"{who} would not start with"
 
 
 # --- JSON ---------------------------------------------------------------------------------------

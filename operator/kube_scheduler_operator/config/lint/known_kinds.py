@@ -12,6 +12,7 @@ from ...base.findings import Problem, did_you_mean, listing
 from ...base.source.culprit import first_culprit
 from ...kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ...scheduling.load.policy_files import CRANE_GROUP, CRANE_KIND
+from ..language.plugins.in_tree_plugins import OLDEST
 from ..language.schema import API_VERSION, ARGS, KIND
 from .checks import Item, Kind
 from .configurations import check_configurations
@@ -97,7 +98,8 @@ def kind_of(item: Item) -> Kind | Problem:
         return Problem(
             OLD_API_VERSION,
             ("apiVersion",),
-            f"kube-scheduler no longer supports {item.kind} of {api_version}, only {API_VERSION}",
+            f"kube-scheduler {OLDEST.short} and newer do not support {item.kind} of {api_version}, "
+            f"only {API_VERSION}",
             f"kube-scheduler-operator convert -f {item.file}",
         )
     if kind is not None:

@@ -9,6 +9,7 @@ from typing import Final
 from ...base.decoding import INVALID_TYPE, UNKNOWN_FIELD
 from ...base.findings import WARNING, Path, Problem, format_path
 from ...base.objects import mapping
+from ..language.plugins.in_tree_plugins import OLDEST
 from ..language.schema import KIND
 from ..language.versions import Version
 from .between_documents import (
@@ -91,13 +92,15 @@ def validate(
     findings.sort(key=lambda finding: (order[finding.file], finding.position, finding.path))
     items = tuple(item for item, _ in sorted_.known)
     passed_over = len(files) - len(read) + sorted_.passed_over
+    commands = [command for source in sources for _, command in source.commands]
     return ValidationReport(
         tuple(dict.fromkeys(findings)),
         tuple(sorted_.documents),
         tuple((item.file, item.kind) for item, _ in sorted_.others),
         items,
         tuple(_remarks(passed_over, sorted_.templates, of_volcano)),
-        readers=_readers(items, [command for source in sources for _, command in source.commands]),
+        readers=_readers(items, commands),
+        is_on_record=_is_on_record(items, commands, options.gates.version),
     )
 
 
@@ -209,6 +212,14 @@ def _readers(items: Sequence[Item], commands: Sequence[CommandLine]) -> tuple[st
     programs = [_program(item.reader, item.version) for item in items]
     programs += [_program(command, command.version) for command in commands]
     return tuple(dict.fromkeys(programs)) if all(programs) else ()
+
+
+def _is_on_record(
+    items: Sequence[Item], commands: Sequence[CommandLine], default: Version
+) -> bool:
+    """Report whether no reader is older than the versions of which the rules are known."""
+    shown = [item.version for item in items] + [command.version for command in commands]
+    return all((version or default) >= OLDEST for version in shown or [default])
 
 
 def _program(reader: CommandLine | None, version: Version | None) -> str:

@@ -301,7 +301,11 @@ def test_a_newer_version_is_reported_and_read_as_the_newest_one(
 def test_a_version_that_is_too_old_is_reported(write_file: WriteFile, capsys: Any) -> None:
     text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Old}}]}}}}}}]\n"
     assert validate("-f", write_file(text), "--kubernetes-version", "v1.24.0") == 0
-    assert "1.24 is not a known version" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "1.24 is not a known version" in printed.err
+    assert "not known whether kube-scheduler 1.24 would start" in printed.out
+    validate("-f", write_file(text), "--kubernetes-version", "v1.24.0", "-o", "json")
+    assert json.loads(capsys.readouterr().out)["starts"] is None
 
 
 def test_gates_and_images_count(write_file: WriteFile) -> None:

@@ -184,6 +184,30 @@ def test_old_api_versions_are_for_convert(head: str) -> None:
 
 
 OLD = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
+STATIC_POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-scheduler}
+spec:
+  containers:
+    - name: kube-scheduler
+      image: registry.k8s.io/kube-scheduler:v1.%d.2
+      command: [kube-scheduler, --config=/etc/kubernetes/1.yaml]
+      volumeMounts: [{name: config, mountPath: /etc/kubernetes/1.yaml}]
+  volumes:
+    - {name: config, hostPath: {path: /etc/kubernetes/1.yaml}}
+"""
+
+
+@pytest.mark.parametrize(("minor", "starts"), [(28, None), (29, False)])
+def test_whether_a_version_older_than_the_record_starts_is_not_known(
+    minor: int, starts: bool | None
+) -> None:
+    result = look(STATIC_POD % minor, OLD)
+    assert [finding.reason for finding in result.findings] == ["OldAPIVersion"]
+    assert "1.29 and newer" in result.findings[0].message
+    assert result.starts is starts
+    assert look(HEAD, minor=minor).starts is (starts if starts is None else True)
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,16 @@ class ValidationReport:
     # the programs that the files show as readers, such as `kube-scheduler 1.35`; empty: a document
     # has no visible reader and was checked for the version of the run
     readers: tuple[str, ...] = ()
+    is_on_record: bool = True  # False: a reader is older than the versions of the check
 
     def count(self, severity: Severity) -> int:
         return sum(finding.severity == severity for finding in self.findings)
 
     @property
-    def starts(self) -> bool:
+    def starts(self) -> bool | None:
+        """Whether the scheduler would start; None: not known, its version is not on record."""
+        if not self.is_on_record:
+            return None
         return not any(finding.prevents_start for finding in (*self.findings, *self.accepted))
 
     @property
