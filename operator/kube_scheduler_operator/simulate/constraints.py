@@ -65,7 +65,7 @@ def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
         *volume_constraints(pod, world),
         *device_constraints(pod, world),
         *_spread(spec),
-        *_pod_affinity(spec),
+        *_pod_affinity(spec, world),
         *_existing_anti_affinity(pod, world),
     ]
 
@@ -254,7 +254,8 @@ def _spread(spec: Mapping[str, Any]) -> Iterator[Constraint]:
         )
 
 
-def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+def _pod_affinity(spec: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+    labels = {key for node in world.all(NODES) for key in node["metadata"].get("labels") or ()}
     words = {
         "podAffinity": ("no pod {selector} runs in the node's {key}", "pod affinity"),
         "podAntiAffinity": ("a pod {selector} runs in the node's {key}", "pod anti-affinity"),
@@ -264,6 +265,8 @@ def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
             selector = written(term.get("labelSelector")) or "any labels"
             key = term.get("topologyKey", "")
             described = text.format(selector=f"with {selector}", key=key)
+            if kind == "podAffinity" and key not in labels:
+                described = f"no node has the label {key}, the topologyKey for pods with {selector}"
             yield Constraint(
                 "pod affinity",
                 f"{described} ({verb})",

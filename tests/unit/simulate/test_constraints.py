@@ -292,6 +292,19 @@ def test_labels_that_running_pods_keep_away_are_constraints(term: dict[str, Any]
         assert without(pod, [each])["metadata"]["labels"] == {"tier": "back"}
 
 
+def test_a_topology_key_that_no_node_has_is_named() -> None:
+    pod = {"metadata": {}, "spec": {"affinity": {"podAffinity": {REQUIRED: [TERM]}}}}
+    world = World()
+    world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "spec": {}})
+    key = TERM["topologyKey"]
+    for labels, named in (({}, True), ({key: "b"}, False)):
+        world.add({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "b", "labels": labels}, "spec": {},
+        })  # fmt: skip
+        (found,) = (each for each in constraints_of(pod, world) if each.family == "pod affinity")
+        assert (f"no node has the label {key}" in found.text) is named
+
+
 def test_some_constraints_of_each_kind_are_tried_one_by_one() -> None:
     """Each try is a pod of its own, without the others."""
     pod = {
