@@ -353,7 +353,9 @@ def static_pods(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             "adoption.md#before-adoption",
         )
     if preview.nodes:
-        yield f"{len(preview.nodes)} schedulers can be adopted with all their settings"
+        count = len(preview.nodes)
+        schedulers = "1 scheduler" if count == 1 else f"{count} schedulers"
+        yield f"{schedulers} can be adopted with all settings"
     else:
         yield "the schedulers run revisions of the operator already"
 
