@@ -183,6 +183,25 @@ def test_an_image_that_nodes_report_under_its_whole_name_is_named(
     assert scores[whole] > 0
 
 
+@pytest.mark.parametrize(("mebibytes", "points"), [(98, 0), (99, 1)])
+def test_an_image_that_is_too_small_for_a_point_is_named(
+    why: Callable[..., Any], tmp_path: Path, mebibytes: int, points: int
+) -> None:
+    """One of three nodes has the image, so a third of its size counts."""
+    files = Files()
+    image = "docker.io/library/nginx:1.20"
+    files.nodes[0]["status"]["images"] = [{"names": [image], "sizeBytes": mebibytes * 2**20}]
+    files.add(pod("there", nodeName="a"))
+    files.objects["Pod", "there"]["spec"]["containers"][0]["image"] = image
+    alone = {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}
+    config = tmp_path / "config.yaml"
+    profile = {"plugins": {"preScore": {"disabled": [{"name": "*"}]}, "score": alone}}
+    config.write_text(json.dumps({**default_configuration(), "profiles": [profile]}))
+    explained = why(files, "there", "--config", str(config))
+    assert explained["scores"]["a"]["plugins"].get("ImageLocality", 0) == points
+    assert any("distinguishes no nodes" in note for note in explained["notes"]) is (points == 0)
+
+
 def test_a_configuration_in_the_files_is_used(why: Callable[..., Any], tmp_path: Path) -> None:
     files = Files()
     for one in files.nodes:

@@ -1,8 +1,9 @@
-"""Images that ImageLocality does not recognize on nodes, because a Pod names them otherwise.
+"""Why ImageLocality has no effect on a Pod: names that differ, and images that are too small.
 
 It compares the names of a Pod and of the nodes' status as text, and adds only a missing tag
 (kubernetes/kubernetes#112699). containerd and CRI-O report names with their registry:
-docker.io/library/nginx:1.10, where a Pod may have nginx:1.10.
+docker.io/library/nginx:1.10, where a Pod may have nginx:1.10. They also report the size of the
+compressed layers, where Docker reports that of the files.
 """
 
 from __future__ import annotations
@@ -14,14 +15,20 @@ from typing import Any, Final
 from .constraint import containers
 
 IMAGE_LOCALITY: Final = "ImageLocality"
-_LEAST: Final = 23 * 2**20
-"""ImageLocality's minThreshold, in bytes: an image that counts less has no effect."""
+_MEBIBYTE: Final = 2**20
+_LEAST: Final = 23
+"""ImageLocality's minThreshold, in MiB: images that count less have no effect."""
+_MOST: Final = 1000
+"""Its maxContainerThreshold, in MiB: images that count this for each container have 100 points."""
 
 
-def unrecognized_images(
-    spec: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]]
+def images_without_effect(
+    spec: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]], *, alone: bool
 ) -> Iterator[str]:
-    """Yield a sentence about each image of a Pod's spec that would count under its whole name."""
+    """Yield a sentence about each image of a Pod's spec that would count under its whole name.
+
+    Or, if no other plugin scores, about all images if they are too small under any name.
+    """
     bytes_by_name: dict[str, list[int]] = defaultdict(list)
     count = 0
     for node in nodes:
@@ -29,18 +36,31 @@ def unrecognized_images(
         for image in node["status"].get("images") or ():
             for name in image.get("names") or ():
                 bytes_by_name[name].append(int(image.get("sizeBytes") or 0))
-    names = dict.fromkeys(str(container.get("image") or "") for container in containers(spec))
-    for name in names:
-        whole = whole_name(name)
-        if not name or "@" in name or {name, f"{name}:latest"} & bytes_by_name.keys():
+    images = [str(container.get("image") or "") for container in containers(spec)]
+    one_point = _LEAST + (_MOST * len(images) - _LEAST) / 100
+    weights, places = [], []
+    for name in dict.fromkeys(images):
+        known = next((key for key in (name, f"{name}:latest") if key in bytes_by_name), "")
+        whole = known or whole_name(name)
+        sizes = bytes_by_name.get(whole)
+        if not name or "@" in name or not sizes:
             continue
         # The largest size, weighted by the share of nodes that have the image.
-        sizes = bytes_by_name.get(whole, [0])
-        if max(sizes) * len(sizes) / count >= _LEAST:
+        size = max(sizes) / _MEBIBYTE
+        weight = size * len(sizes) / count
+        weights.append(weight)
+        places.append(f'"{whole}" has {size:.0f} MiB and is on {len(sizes)} of {count} nodes')
+        if not known and weight >= one_point:
             yield (
                 f'{IMAGE_LOCALITY} does not recognize image "{name}" on any node: nodes report it '
                 f'as "{whole}", and names are compared as text; write the whole name in the Pod'
             )
+    if alone and weights and sum(weights) < one_point:
+        yield (
+            f"{IMAGE_LOCALITY} distinguishes no nodes for this Pod: {', '.join(places)}, so its "
+            f"images count as {sum(weights):.1f} MiB at most, and the first point needs "
+            f"{one_point:.1f} MiB; enable a second plugin at score"
+        )
 
 
 def whole_name(image: str) -> str:

@@ -20,7 +20,7 @@ from .configuration import profiles_of
 from .constraint import Constraint, containers
 from .constraints import FAMILIES, MOST_TRIED, constraints_of, quantity_text, tried, without
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
-from .image_names import IMAGE_LOCALITY, unrecognized_images
+from .image_names import IMAGE_LOCALITY, images_without_effect
 from .kinds import HOSTNAME, NODES, PODS, Object
 from .probes import (
     ALL,
@@ -139,7 +139,7 @@ class _Inquiry:
         profile = profile_named(options, answer.scheduler)
         self._families = families_of(profile, gates)
         scoring = effective_plugins(profile, gates).points["score"]
-        self._scores_images = IMAGE_LOCALITY in (plugin.name for plugin in scoring)
+        self._scores = {plugin.name for plugin in scoring}
         if options.extenders:
             self._families[EXTENDERS] = []
         probes = probe_profiles(profile, self._families, gates)
@@ -184,9 +184,10 @@ class _Inquiry:
             if not explanation.candidates:
                 await self._new_nodes()
             explanation.notes += run.notes
-        if explanation.candidates and self._scores_images:
+        if explanation.candidates and IMAGE_LOCALITY in self._scores:
+            alone = self._scores == {IMAGE_LOCALITY} and not self._options.extenders
             nodes = self._world.all(NODES)
-            explanation.notes += unrecognized_images(self._pod["spec"], nodes)
+            explanation.notes += images_without_effect(self._pod["spec"], nodes, alone=alone)
 
     # --- questions ----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.simulate.image_names import unrecognized_images, whole_name
+from kube_scheduler_operator.simulate.image_names import images_without_effect, whole_name
 
 MEBIBYTE = 2**20
 
@@ -32,7 +32,7 @@ def node(*images: tuple[str, int]) -> dict[str, Any]:
 
 
 def found(image: str, *nodes: dict[str, Any]) -> list[str]:
-    return list(unrecognized_images({"containers": [{"image": image}]}, nodes))
+    return list(images_without_effect({"containers": [{"image": image}]}, nodes, alone=False))
 
 
 def test_an_image_under_its_short_name_is_named_with_its_whole_name() -> None:
@@ -62,4 +62,19 @@ def test_init_containers_count_as_well_and_each_image_once() -> None:
         "initContainers": [{"image": "nginx:1.10"}],
         "containers": [{"image": "nginx:1.10"}, {"image": "other"}],
     }
-    assert len(list(unrecognized_images(spec, [node(("docker.io/library/nginx:1.10", 181))]))) == 1
+    nodes = [node(("docker.io/library/nginx:1.10", 181))]
+    assert len(list(images_without_effect(spec, nodes, alone=True))) == 1
+
+
+@pytest.mark.parametrize("image", ["nginx:1.20", "docker.io/library/nginx:1.20"])
+@pytest.mark.parametrize(("size", "reported"), [(54, True), (98, True), (99, False)])
+def test_images_that_are_too_small_for_a_point_are_named_if_nothing_else_scores(
+    image: str, size: int, reported: bool
+) -> None:
+    spec = {"containers": [{"image": image}]}
+    nodes = [node(("docker.io/library/nginx:1.20", size)), node(), node()]
+    sentences = list(images_without_effect(spec, nodes, alone=True))
+    too_small = [sentence for sentence in sentences if "distinguishes no nodes" in sentence]
+    assert bool(too_small) is reported
+    assert all(f"has {size} MiB and is on 1 of 3 nodes" in sentence for sentence in too_small)
+    assert too_small == [] or list(images_without_effect(spec, nodes, alone=False)) == []

@@ -214,9 +214,7 @@ def _readers(items: Sequence[Item], commands: Sequence[CommandLine]) -> tuple[st
     return tuple(dict.fromkeys(programs)) if all(programs) else ()
 
 
-def _is_on_record(
-    items: Sequence[Item], commands: Sequence[CommandLine], default: Version
-) -> bool:
+def _is_on_record(items: Sequence[Item], commands: Sequence[CommandLine], default: Version) -> bool:
     """Report whether no reader is older than the versions of which the rules are known."""
     shown = [item.version for item in items] + [command.version for command in commands]
     return all((version or default) >= OLDEST for version in shown or [default])
