@@ -298,9 +298,8 @@ def test_a_topology_key_that_no_node_has_is_named() -> None:
     world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "spec": {}})
     key = TERM["topologyKey"]
     for labels, named in (({}, True), ({key: "b"}, False)):
-        world.add({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "b", "labels": labels}, "spec": {},
-        })  # fmt: skip
+        metadata = {"name": "b", "labels": labels}
+        world.add({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}})
         (found,) = (each for each in constraints_of(pod, world) if each.family == "pod affinity")
         assert (f"no node has the label {key}" in found.text) is named
 
