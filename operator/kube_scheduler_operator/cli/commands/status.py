@@ -13,6 +13,7 @@ from ...base import names
 from ...base.management import management_state
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
+from ...config.language.merging.presets import changes_of_default_profile
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden
@@ -114,6 +115,7 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
         and overall.get("Degraded", {}).get("status") == "False"
         and not observed[CheckState.FAILED],
         "profile": mapping(scheduler.get("spec")).get("profile") or "LowNodeUtilization",
+        "profileChangedBy": changes_of_default_profile(spec),
         "logLevel": spec.get("logLevel") or "Normal",
         "managementState": management_state(kubescheduler).state,
         "revision": status.get("latestAvailableRevision", 0),
@@ -434,9 +436,10 @@ def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
     )
     if report["silence"]:
         states += "  (observed before the operator stopped)"
+    changes = f", changed by {report['profileChangedBy']}" if report["profileChangedBy"] else ""
     lines = [
         f"Scheduler  {states}",
-        f"Profile    {report['profile']}   logLevel {report['logLevel']}   "
+        f"Profile    {report['profile']}{changes}   logLevel {report['logLevel']}   "
         f"managementState {report['managementState']}",
     ]
     if managed:

@@ -15,7 +15,7 @@ from ...base.management import UNMANAGED, how_to_request
 from ...base.objects import annotation
 from ...base.times import timestamp
 from ...config.effective.control_plane.recorded_inputs import read_inputs
-from ...config.language.merging.presets import DEFAULT_PROFILE
+from ...config.language.merging.presets import DEFAULT_PROFILE, changes_of_default_profile
 from ..model.operand_pods import OperandPod
 from ..model.pod_status import PULL
 from ..model.snapshot import Snapshot
@@ -318,7 +318,9 @@ def _healthy(step: RolloutStep) -> str:
     message = f"{ready} of {len(statuses)} {nodes} at revision {number}"
     if ready and desired is not None and desired.number == number:
         profile = _profile(desired.inputs)
+        changes = changes_of_default_profile(step.snapshot.spec) if profile else ""
         message += f", profile {profile}" if profile else ""
+        message += f" changed by {changes}" if changes else ""
     return message
 
 

@@ -56,6 +56,14 @@ async def test_one_screen(cluster: Cluster) -> None:
     assert "command" not in done.out
 
 
+async def test_what_changes_the_profile_is_named(cluster: Cluster) -> None:
+    healthy(cluster)
+    cluster.kubescheduler({"a": 2, "b": 2}, observedConfig={"profiles": [{"plugins": {}}]})
+    lines = (await cluster.run("status")).out.splitlines()
+    change = "changed by spec.observedConfig.profiles of KubeScheduler"
+    assert lines[1].startswith(f"Profile    NoScoring, {change}   logLevel")
+
+
 async def test_verbose_shows_the_scheduler_of_each_node(cluster: Cluster) -> None:
     healthy(cluster)
     text = (await cluster.run("status", "--verbose")).out

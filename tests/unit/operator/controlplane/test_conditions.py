@@ -315,6 +315,25 @@ def test_a_healthy_cluster_reports_its_revision(
     assert messages == [available, progressing, nodes]
 
 
+@pytest.mark.parametrize(
+    ("field", "profile", "changed"),
+    [
+        ("observedConfig", {"plugins": {}}, True),
+        ("observedConfig", {"schedulerName": "default-scheduler"}, True),
+        ("unsupportedConfigOverrides", {"pluginConfig": []}, True),
+        ("observedConfig", {"schedulerName": "packed"}, False),
+    ],
+)
+def test_what_changes_the_profile_of_scheduler_is_named(
+    field: str, profile: Mapping[str, Any], changed: bool
+) -> None:
+    kubescheduler = {"spec": {field: {"profiles": [profile]}}}
+    found = conditions_of(cluster(7), desired=installed(7), kubescheduler=kubescheduler)
+    change = f" changed by spec.{field}.profiles of KubeScheduler" if changed else ""
+    message = f"1 of 1 node at revision 7, profile LowNodeUtilization{change}"
+    assert found[AVAILABLE].message == message
+
+
 def test_on_openshift_a_healthy_cluster_has_the_references_messages() -> None:
     found = conditions_of(cluster(7, 7), desired=installed(7), platform=OPENSHIFT)
     assert found[AVAILABLE].message == "2 nodes are active; 2 nodes are at revision 7"

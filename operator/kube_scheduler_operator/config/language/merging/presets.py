@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
 import yaml
 
 from ....base import assets
+from ....base.objects import entries, mapping
 from ....base.platform import Platform
+from ..schema import DEFAULT_SCHEDULER
 from .merge import normalized_json
 
 DEFAULT_PROFILE: Final = "LowNodeUtilization"
@@ -29,6 +32,22 @@ def profile_fragment(name: str) -> dict[str, Any]:
     if name not in PRESETS:
         raise KeyError(name)
     return _copy(_load(f"profiles/{name}.yaml"))
+
+
+def changes_of_default_profile(kubescheduler: Mapping[str, Any]) -> str:
+    """Name the fields of a KubeScheduler's spec with a profile of default-scheduler.
+
+    The observed one was adopted, or belongs to a SchedulerProfile.
+    """
+    fields = " and ".join(
+        f"spec.{field}.profiles"
+        for field in ("observedConfig", "unsupportedConfigOverrides")
+        if any(
+            (mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
+            for profile in entries(mapping(kubescheduler.get(field)).get("profiles"))
+        )
+    )
+    return f"{fields} of KubeScheduler" if fields else ""
 
 
 def default_config(platform: Platform) -> dict[str, Any]:
