@@ -436,7 +436,7 @@ def rendered(policy: Policy) -> str:
             "      reason: Invalid",
             "      message: >-",
             "        there are too many mistakes to list here; fix some, or run",
-            "        kube-scheduler-operator compose -f FILE to list all of them",
+            "        kubectl scheduler compose -f FILE to list all of them",
             "      messageExpression: |-",
             wrapped(_shown(mistakes), 8),
         ]

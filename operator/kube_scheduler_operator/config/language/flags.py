@@ -201,7 +201,7 @@ _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 _LOGS: Final = "remove it: logs go to stderr, and a redirection writes them to a file"
-_POLICY: Final = "convert the Policy with kube-scheduler-operator convert, and set --config"
+_POLICY: Final = "convert the Policy with kubectl scheduler convert, and set --config"
 REMOVED_FLAGS: Final[Mapping[str, str]] = {
     "address": "use --bind-address",
     "port": "use --secure-port, which serves HTTPS only",

@@ -48,7 +48,7 @@ _SERVING: Final = (
     "v1 serves health and metrics with HTTPS only: remove it, and use --bind-address and "
     "--secure-port"
 )
-_CONVERT: Final = "it belongs to an old API: kube-scheduler-operator convert -f FILE"
+_CONVERT: Final = "it belongs to an old API: kubectl scheduler convert -f FILE"
 _REMOVED: Final[Mapping[str, str]] = {
     "healthzBindAddress": _SERVING,
     "metricsBindAddress": _SERVING,

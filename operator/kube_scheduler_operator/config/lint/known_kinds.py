@@ -100,7 +100,7 @@ def kind_of(item: Item) -> Kind | Problem:
             ("apiVersion",),
             f"kube-scheduler {OLDEST.short} and newer do not support {item.kind} of {api_version}, "
             f"only {API_VERSION}",
-            f"kube-scheduler-operator convert -f {item.file}",
+            f"kubectl scheduler convert -f {item.file}",
         )
     if kind is not None:
         supported = f"{group}/{kind.version}"

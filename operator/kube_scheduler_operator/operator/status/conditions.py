@@ -117,7 +117,7 @@ def warnings_condition(
     lines = [f"{_short_line(text)}{remark}" for text, _ in messages[:MOST_LINES]]
     more = len(messages) - len(lines)
     if more:
-        lines.append(f"and {more} more: `kube-scheduler-operator validate -f FILE` lists all")
+        lines.append(f"and {more} more: `kubectl scheduler validate -f FILE` lists all")
     return Condition(type_, "True", messages[0][1], "\n".join(lines))
 
 

@@ -60,7 +60,7 @@ def test_the_demos_plugin_set_starts_with_warnings(minor: int) -> None:
 def test_the_demos_file_must_be_converted() -> None:
     (finding,) = validated(OLD + demo(35)).findings
     assert (finding.reason, finding.fix) == (
-        "OldAPIVersion", "kube-scheduler-operator convert -f file",
+        "OldAPIVersion", "kubectl scheduler convert -f file",
     )  # fmt: skip
 
 

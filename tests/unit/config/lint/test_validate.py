@@ -180,7 +180,7 @@ items:
 def test_old_api_versions_are_for_convert(head: str) -> None:
     finding = one(f"{head}nonsense: 1\n")
     assert short(finding) == ("OldAPIVersion", "apiVersion", 1, 1)
-    assert finding.fix == "kube-scheduler-operator convert -f 0.yaml"
+    assert finding.fix == "kubectl scheduler convert -f 0.yaml"
 
 
 OLD = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
