@@ -31,6 +31,8 @@ from .checks import (
     is_read_by_volcano,
     target_of,
 )
+from .forms.form import CommandLine
+from .forms.kubeadm import KUBECONFIG
 from .places import refused
 
 
@@ -82,9 +84,13 @@ def _warnings(
     if is_run_by_provider(item, options):
         yield from standalone_warnings(config, target)
         return
-    warn = file_warnings if needs_kubeconfig(item) else config_warnings
+    problems = (
+        file_warnings(config, target, _kubeconfig_of(item.reader))
+        if needs_kubeconfig(item)
+        else config_warnings(config, target)
+    )
     is_static = item.reader is not None and not item.reader.account
-    for problem in warn(config, target):
+    for problem in problems:
         # A static Pod is the control plane's scheduler, whatever its leader election.
         if not (is_static and problem.reason == SECOND_DEFAULT_SCHEDULER):
             yield problem
@@ -104,6 +110,18 @@ def needs_kubeconfig(item: Item) -> bool:
     if item.reader is not None:
         return not item.reader.account
     return place is None or (place.text is not None and not place.text.has_credentials)
+
+
+def _kubeconfig_of(reader: CommandLine | None) -> str:
+    """Return the kubeconfig on the node of a kube-scheduler without a ServiceAccount.
+
+    Empty: the files do not show the kube-scheduler, or --master is its API server.
+    """
+    if reader is None or reader.last("master") is not None:
+        return ""
+    flags = (reader.last(name) for name in ("kubeconfig", "authentication-kubeconfig"))
+    named = (flag.value for flag in flags if flag is not None and flag.is_known)
+    return next(filter(None, named), "") or reader.given.get("kubeconfig", KUBECONFIG)
 
 
 # --- arguments that kube-scheduler cannot print --------------------------------------------------

@@ -60,13 +60,21 @@ def config_warnings(
     return problems + standalone_warnings(config, target)
 
 
-def file_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
-    """Like `config_warnings`, for a file that a user writes for --config."""
-    return [*config_warnings(config, target), *_connection(config)]
+def file_warnings(config: Mapping[str, Any], target: Target, kubeconfig: str = "") -> list[Problem]:
+    """Like `config_warnings`, for a file that a user writes for --config.
+
+    `kubeconfig` is the one on the node of the kube-scheduler that reads the file, if that is known
+    to have no ServiceAccount.
+    """
+    return [*config_warnings(config, target), *_connection(config, kubeconfig)]
 
 
-def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
-    """Only warn about the default scheduler: others usually run in Pods with a ServiceAccount."""
+def _connection(config: Mapping[str, Any], kubeconfig: str) -> Iterator[Problem]:
+    """Report a file without credentials.
+
+    If its reader is unknown, only warn about the default scheduler: others usually run in Pods with
+    a ServiceAccount.
+    """
     connection = config.get("clientConnection") or {}
     if str(connection.get("kubeconfig") or "").startswith("~"):
         yield warning_problem(
@@ -75,7 +83,18 @@ def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
             "kube-scheduler does not start: ~ is a directory of that name to it, not a home",
             "write the whole path, for example /etc/kubernetes/scheduler.conf",
         )
-    if not connection.get("kubeconfig") and DEFAULT_SCHEDULER in scheduler_names(config):
+    if connection.get("kubeconfig"):
+        return
+    if kubeconfig:
+        yield Problem(
+            NO_KUBECONFIG,
+            ("clientConnection", "kubeconfig"),
+            "kube-scheduler does not start: without clientConnection.kubeconfig it has no "
+            "credentials outside of a Pod with a ServiceAccount, and it ignores --kubeconfig when "
+            "--config is set",
+            f"set clientConnection: {{kubeconfig: {kubeconfig}}}",
+        )
+    elif DEFAULT_SCHEDULER in scheduler_names(config):
         yield warning_problem(
             NO_KUBECONFIG,
             ("clientConnection", "kubeconfig"),

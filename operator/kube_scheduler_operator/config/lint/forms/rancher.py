@@ -13,7 +13,6 @@ from typing import Any, Final
 from ....base.findings import Path
 from ....base.objects import mapping
 from ....base.source.reader import Document
-from ...language.versions import Version
 from .document_fields import (
     at,
     label_of,
@@ -27,11 +26,16 @@ from .flags import of_map, of_pairs
 from .form import CommandLine, CommandLineFlag, Contents, Mount
 
 _SCHEDULER_ARG: Final = "kube-scheduler-arg"
-_GIVEN: Final[Mapping[str, str]] = {
-    "kubeconfig": "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig",
-    "leader-elect": "true",
-}
 _OWN_KEYS: Final = ("disable-scheduler", "kube-scheduler-image", _SCHEDULER_ARG)
+
+
+def kubeconfig_of(product: str) -> str:
+    """Return the kubeconfig that k3s or RKE2 writes for its scheduler."""
+    return f"/var/lib/rancher/{product}/server/cred/scheduler.kubeconfig"
+
+
+def _given(product: str) -> dict[str, str]:
+    return {"kubeconfig": kubeconfig_of(product), "leader-elect": "true"}
 
 
 def read_config(document: Document) -> Contents | None:
@@ -41,12 +45,12 @@ def read_config(document: Document) -> Contents | None:
         return None
     if not any(str(key).rstrip("+") in _OWN_KEYS for key in value):
         return None
-    command = _server(value, (), "config.yaml of k3s or RKE2", None)
+    command = _server(value, (), "config.yaml of k3s or RKE2")
     return Contents(commands=(command,) if command else ())
 
 
 def _server(
-    value: Mapping[str, Any], path: Path, label: str, version: Version | None
+    value: Mapping[str, Any], path: Path, label: str, release: str = ""
 ) -> CommandLine | None:
     arguments: list[CommandLineFlag] = []
     where: Path = path
@@ -57,15 +61,16 @@ def _server(
     if not arguments:
         return None
     image = text(value.get("kube-scheduler-image"))
+    is_rke2 = any("rke2" in word for word in (release, *(flag.value for flag in arguments)))
     return CommandLine(
         label=label,
         arguments=tuple(arguments),
         at=where,
         mounts=None,  # k3s runs it on the node; RKE2 mounts each file that a flag names
         image=image,
-        version=version or version_of_image(image),
+        version=version_of(release) or version_of_image(image),
         namespace="kube-system",
-        given=_GIVEN,
+        given=_given("rke2" if is_rke2 else "k3s"),
     )
 
 
@@ -79,13 +84,13 @@ def _binds(value: Any, path: Path) -> Iterator[Mount]:
 def read_cluster(document: Document) -> Contents | None:
     """Read machineGlobalConfig and machineSelectorConfig of Rancher's RKE2 and k3s clusters."""
     value = value_of(document)
-    version = version_of(at(value, "spec", "kubernetesVersion"))
+    release = text(at(value, "spec", "kubernetesVersion"))
     base: Path = ("spec", "rkeConfig")
     selected = at(value, *base, "machineSelectorConfig")
     paths: list[Path] = [(*base, "machineGlobalConfig")]
     paths += ((*base, "machineSelectorConfig", index, "config") for index, _ in objects(selected))
     nodes = ((path, document.data(path)) for path in paths)
-    servers = (_server(mapping(node), path, label_of(value), version) for path, node in nodes)
+    servers = (_server(mapping(node), path, label_of(value), release) for path, node in nodes)
     return Contents(commands=tuple(filter(None, servers)))
 
 
@@ -146,7 +151,7 @@ def read_k3d(document: Document) -> Contents:
         mounts=tuple(mounts),
         version=version_of_image(image),
         namespace="kube-system",
-        given=_GIVEN,
+        given=_given("k3s"),
         mount_fix="add it: volumes: [{volume: 'PATH-ON-THIS-MACHINE:FILE', nodeFilters: "
         "['server:*']}]",
     )

@@ -534,6 +534,15 @@ def test_a_file_of_the_default_scheduler_needs_a_kubeconfig(
     assert [problem.reason for problem in file_warnings(document, target())] == reasons
 
 
+def test_a_file_of_a_scheduler_without_a_service_account_needs_a_kubeconfig() -> None:
+    alone = {"leaderElection": {"leaderElect": False}, "profiles": [{"schedulerName": "a"}]}
+    (problem,) = file_warnings(config(**alone), target(), "/var/lib/x.kubeconfig")
+    assert (problem.reason, problem.severity) == (top.NO_KUBECONFIG, "error")
+    assert "/var/lib/x.kubeconfig" in problem.fix
+    own = config(clientConnection={"kubeconfig": "/x"}, **alone)
+    assert file_warnings(own, target(), "/var/lib/x.kubeconfig") == []
+
+
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
