@@ -227,13 +227,17 @@ REMOVED_FLAGS: Final[Mapping[str, str]] = {
     ),
 }  # fmt: skip
 """Flags that no supported kube-scheduler has -> the fix."""
-_REMOVED_IN: Final = dict.fromkeys(
-    (
-        "algorithm-provider", "policy-config-file", "policy-configmap",
-        "policy-configmap-namespace", "use-legacy-policy-config",
+_REMOVED_IN: Final = {
+    "address": 24,
+    "port": 24,
+    **dict.fromkeys(
+        (
+            "algorithm-provider", "policy-config-file", "policy-configmap",
+            "policy-configmap-namespace", "use-legacy-policy-config",
+        ),
+        23,
     ),
-    23,
-)  # fmt: skip
+}  # fmt: skip
 """The minor that removed a flag, for versions that are not on record."""
 _ALL_REMOVED_IN: Final = 26
 """The minor from which none of these flags exists."""

@@ -8,19 +8,21 @@ from typing import Any, Final
 from ...base import names
 from ...base.crd_schema import validate_object
 from ...base.decoding import INVALID_TYPE
-from ...base.findings import Problem, did_you_mean, listing
+from ...base.findings import WARNING, Problem, did_you_mean, listing
 from ...base.source.culprit import first_culprit
 from ...kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ...scheduling.load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..language.plugins.in_tree_plugins import OLDEST
 from ..language.schema import API_VERSION, ARGS, KIND
-from .checks import Item, Kind
+from .checks import CheckOptions, Item, Kind
 from .configurations import check_configurations
 from .documents.other_files import CONFIGURATION_FIELDS
 from .operator_objects import check_load_policies, check_objects, check_operator_settings
 
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"
+V1_SINCE: Final = 25
+"""The first minor of Kubernetes whose kube-scheduler reads `API_VERSION`."""
 
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = {
@@ -84,7 +86,7 @@ def is_policy(item: Item) -> bool:
     return item.kind == "Policy" and item.value.get("apiVersion") in ("v1", "", None)
 
 
-def kind_of(item: Item) -> Kind | Problem:
+def kind_of(item: Item, options: CheckOptions) -> Kind | Problem:
     """Return how to check a document, or why it cannot be checked."""
     if problem := _culprit(item):
         return problem
@@ -95,13 +97,7 @@ def kind_of(item: Item) -> Kind | Problem:
         return kind
     old = item.kind == KIND and group in _OLD_VERSIONS
     if (old and version in _OLD_VERSIONS[group]) or is_policy(item):
-        return Problem(
-            OLD_API_VERSION,
-            ("apiVersion",),
-            f"kube-scheduler {OLDEST.short} and newer do not support {item.kind} of {api_version}, "
-            f"only {API_VERSION}",
-            f"kubectl scheduler convert -f {item.file}",
-        )
+        return _old_version(item, (item.version or options.gates.version).minor)
     if kind is not None:
         supported = f"{group}/{kind.version}"
         message = f"the apiVersion of {item.kind} is {supported}, not {api_version}"
@@ -110,6 +106,27 @@ def kind_of(item: Item) -> Kind | Problem:
         message = f"{item.kind} of {api_version} belongs to another API and is not checked here"
         return Problem(UNKNOWN_KIND, ("kind",), message, f"use {listing(_ALL_KINDS)}")
     return _other_group(item) or _unknown_kind(item)
+
+
+def _old_version(item: Item, minor: int) -> Problem:
+    """Report a version of which kube-scheduler 1.`minor` may be one of the last readers."""
+    from ..migrate.old_schema import POLICY, SOURCE_VERSIONS  # rarely needed, slow to import
+
+    path, command = ("apiVersion",), f"kubectl scheduler convert -f {item.file}"
+    version = item.api_version.rpartition("/")[2]
+    source = POLICY if is_policy(item) else SOURCE_VERSIONS[version]
+    if minor <= source.last_minor:
+        message = (
+            f"kube-scheduler 1.{source.last_minor} is the last one that reads {item.kind} of "
+            f"{item.api_version}, which is not checked here"
+        )
+        fix = f"convert it for an upgrade; 1.{V1_SINCE} is the first one that reads v1: {command}"
+        return Problem(OLD_API_VERSION, path, message, fix, WARNING)
+    message = (
+        f"kube-scheduler {OLDEST.short} and newer do not support {item.kind} of {item.api_version}, "
+        f"only {API_VERSION}"
+    )
+    return Problem(OLD_API_VERSION, path, message, command)
 
 
 def _culprit(item: Item) -> Problem | None:

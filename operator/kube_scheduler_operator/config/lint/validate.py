@@ -165,7 +165,7 @@ class _Sorted:
         if is_of_volcano(item):
             self._take_volcanos(item)
             return
-        kind = kind_of(item)
+        kind = kind_of(item, self.options)
         if isinstance(kind, Kind):
             if source.is_rendered:
                 self.known.append((item, kind))

@@ -115,6 +115,13 @@ def test_a_wrong_flag_is_reported_once() -> None:
     assert [problem.path for problem in validate_flags(flags, V135)] == [("disable-http2-serving",)]
 
 
+@pytest.mark.parametrize("name", ["address", "port"])
+def test_insecure_serving_ends_with_1_24(name: str) -> None:
+    assert messages(name, "0", version=Version(1, 23)) == []
+    (message,) = messages(name, "0", version=Version(1, 24))
+    assert f"kube-scheduler 1.24 has no flag --{name}" in message
+
+
 def test_unknown_flags_are_left_to_a_custom_image_and_to_versions_not_on_record() -> None:
     assert messages("brand-new", "1") != []
     assert messages("brand-new", "1", stock=False) == []

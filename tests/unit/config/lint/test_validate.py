@@ -183,6 +183,21 @@ def test_old_api_versions_are_for_convert(head: str) -> None:
     assert finding.fix == "kubectl scheduler convert -f 0.yaml"
 
 
+@pytest.mark.parametrize(
+    ("head", "last"),
+    [
+        ("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n", 28),
+        ("apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n", 27),
+        ("apiVersion: v1\nkind: Policy\n", 22),
+    ],
+)
+def test_old_api_versions_are_no_error_for_their_last_readers(head: str, last: int) -> None:
+    for minor, severity in ((last, "warning"), (last + 1, "error")):
+        report = validate([("0.yaml", head)], CheckOptions(Gates(Version(1, minor))))
+        assert [finding.reason for finding in report.findings] == ["OldAPIVersion"]
+        assert report.findings[0].severity == severity
+
+
 OLD = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
 STATIC_POD = """\
 apiVersion: v1
