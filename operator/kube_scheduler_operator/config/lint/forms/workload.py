@@ -145,15 +145,25 @@ def scheduler_container(container: Mapping[str, Any], path: Path) -> SchedulerCo
         (at for at, (word, _) in enumerate(words) if _PROGRAM.search(word) or is_command(word)),
         None,
     )
+    debugged = _debugged(words)
     if start is not None:
-        words = first_command(words[start:]) if in_shell else words[start:]
+        words = debugged or (first_command(words[start:]) if in_shell else words[start:])
     else:
         image = repository(text(container.get("image")))
         named = {word.lstrip("-").partition("=")[0] for word, _ in words if word.startswith("-")}
         if not (_IMAGES.search(image) or named.intersection(_OWN_FLAGS)):
             return None
-        words = words or [("kube-scheduler", path)]
+        words = debugged or words or [("kube-scheduler", path)]
     return SchedulerContainer(container, path, words, variables, in_shell)
+
+
+def _debugged(words: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Return the command line of a scheduler that Delve starts: `dlv exec PROGRAM … -- FLAGS`."""
+    plain = [word.strip() for word, _ in words]
+    if not plain or plain[0].rpartition("/")[2] != "dlv":
+        return []
+    end = plain.index("--") if "--" in plain else len(plain)
+    return [(KUBE_SCHEDULER, words[0][1]), *words[end + 1 :]]
 
 
 def read(document: Document) -> Contents | None:
