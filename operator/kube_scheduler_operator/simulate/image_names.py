@@ -20,6 +20,10 @@ _LEAST: Final = 23
 """ImageLocality's minThreshold, in MiB: images that count less have no effect."""
 _MOST: Final = 1000
 """Its maxContainerThreshold, in MiB: images that count this for each container have 100 points."""
+_REPORTED: Final = 50
+"""The kubelet's default of nodeStatusMaxImages."""
+_SHOWN: Final = 3
+"""Nodes that a sentence names."""
 
 
 def images_without_effect(
@@ -61,6 +65,31 @@ def images_without_effect(
             f"images count as {sum(weights):.1f} MiB at most, and the first point needs "
             f"{one_point:.1f} MiB; enable a second plugin at score"
         )
+
+
+def unreported_images(spec: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence about each image of a Pod's spec that nodes may have and not report.
+
+    A kubelet reports its largest images, by default 50 of them (nodeStatusMaxImages).
+    """
+    reported = {
+        node["metadata"]["name"]: {
+            name for image in node["status"]["images"] for name in image.get("names") or ()
+        }
+        for node in nodes
+        if len(node["status"].get("images") or ()) == _REPORTED
+    }
+    for image in dict.fromkeys(str(container.get("image") or "") for container in containers(spec)):
+        names = {image, f"{image}:latest", whole_name(image)}
+        others = [node for node, known in reported.items() if not names & known]
+        if image and others:
+            more = ", …" if len(others) > _SHOWN else ""
+            yield (
+                f"of {'1 node' if len(others) == 1 else f'{len(others)} nodes'} "
+                f"({', '.join(others[:_SHOWN])}{more}) {IMAGE_LOCALITY} knows only the {_REPORTED} "
+                f'largest images, which is the default of nodeStatusMaxImages: "{image}" may be a '
+                "smaller one there"
+            )
 
 
 def whole_name(image: str) -> str:

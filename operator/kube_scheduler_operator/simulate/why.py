@@ -20,7 +20,7 @@ from .configuration import profiles_of
 from .constraint import Constraint, containers
 from .constraints import FAMILIES, MOST_TRIED, constraints_of, quantity_text, tried, without
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
-from .image_names import IMAGE_LOCALITY, images_without_effect
+from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import HOSTNAME, NODES, PODS, Object
 from .probes import (
     ALL,
@@ -188,6 +188,7 @@ class _Inquiry:
             alone = self._scores == {IMAGE_LOCALITY} and not self._options.extenders
             nodes = self._world.all(NODES)
             explanation.notes += images_without_effect(self._pod["spec"], nodes, alone=alone)
+            explanation.notes += unreported_images(self._pod["spec"], nodes)
 
     # --- questions ----------------------------------------------------------------------------
 

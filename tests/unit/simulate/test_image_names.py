@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.simulate.image_names import images_without_effect, whole_name
+from kube_scheduler_operator.simulate.image_names import (
+    images_without_effect,
+    unreported_images,
+    whole_name,
+)
 
 MEBIBYTE = 2**20
 
@@ -78,3 +82,17 @@ def test_images_that_are_too_small_for_a_point_are_named_if_nothing_else_scores(
     assert bool(too_small) is reported
     assert all(f"has {size} MiB and is on 1 of 3 nodes" in sentence for sentence in too_small)
     assert too_small == [] or list(images_without_effect(spec, nodes, alone=False)) == []
+
+
+def test_a_node_with_as_many_images_as_a_kubelet_reports_may_have_more() -> None:
+    full = node(*((f"registry/large:{index}", 900 - index) for index in range(50)))
+    half = node(*((f"registry/large:{index}", 900 - index) for index in range(49)))
+    spec = {"containers": [{"image": "registry/web:1"}, {"image": "registry/large:7"}]}
+    (sentence,) = unreported_images(spec, [full, half])
+    assert "1 node (n)" in sentence
+    assert '"registry/web:1"' in sentence
+    assert list(unreported_images(spec, [half])) == []
+    (sentence,) = unreported_images(
+        spec, [{**full, "metadata": {"name": name}} for name in ("a", "b", "c", "d")]
+    )
+    assert "4 nodes (a, b, c, …)" in sentence
