@@ -17,7 +17,9 @@ from .platform import Platform
 MANAGED: Final = "Managed"
 UNMANAGED: Final = "Unmanaged"
 REMOVED: Final = "Removed"
-STATES: Final = (MANAGED, "Force", UNMANAGED, REMOVED)
+OPENSHIFTS: Final = (MANAGED, "Force")
+"""What the field accepts by OpenShift's own definition."""
+STATES: Final = (*OPENSHIFTS, UNMANAGED, REMOVED)
 """What the field and the annotation accept; Force means Managed."""
 
 _FIELD: Final = "spec.managementState"

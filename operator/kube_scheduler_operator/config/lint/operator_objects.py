@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
 from ...base.crd_schema import validate_object
-from ...base.findings import WARNING, Finding, Path, Problem
+from ...base.decoding import INVALID_VALUE
+from ...base.findings import WARNING, Finding, Path, Problem, listing
+from ...base.management import OPENSHIFTS, STATES, how_to_request
 from ...base.objects import mapping
+from ...base.platform import Platform
 from ...kube.resource import (
     LOAD_POLICIES,
     SCHEDULER_EXTENDERS,
@@ -92,7 +95,7 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
     from ..effective.secondary.scheduler import Attached, of_unknown_scheduler
 
     documents, problems = _read(items)
-    checked = Checked(problems)
+    checked = Checked([*problems, *_refused_state(documents, options.platform)])
     facts = facts_of_files(options)
     known = {"", *documents.secondaries}
     composed = effective(_objects(documents, known), facts)
@@ -132,6 +135,22 @@ def _read(items: Sequence[Item]) -> tuple[_Documents, list[tuple[Item, Problem]]
     secondaries, of_secondaries = _valid(items, SECONDARY_SCHEDULERS)
     documents = _Documents(single, profiles, extenders, secondaries)
     return documents, [*problems, *of_profiles, *of_extenders, *of_secondaries]
+
+
+def _refused_state(documents: _Documents, platform: Platform) -> Iterator[tuple[Item, Problem]]:
+    """Report a state that the platform's own definition of KubeScheduler refuses."""
+    item = documents.single.get("KubeScheduler")
+    if item is None or not platform.brings_definitions:
+        return
+    state = mapping(item.value.get("spec")).get("managementState")
+    if state is not None and state not in OPENSHIFTS:
+        message = (
+            f'OpenShift\'s API server refuses "{state}": its definition of KubeScheduler has '
+            f"{listing(OPENSHIFTS)}"
+        )
+        request = f", and {how_to_request(platform, state)}" if state in STATES else ""
+        fix = f"remove the field{request}"
+        yield item, Problem(INVALID_VALUE, ("spec", "managementState"), message, fix)
 
 
 def _single_objects(

@@ -198,6 +198,23 @@ def test_old_api_versions_are_no_error_for_their_last_readers(head: str, last: i
         assert report.findings[0].severity == severity
 
 
+@pytest.mark.parametrize(
+    ("state", "fix"),
+    [
+        ("Removed", "annotation kube-scheduler-operator.dev/management-state"),
+        ('""', "remove the field"),
+        ("Force", ""),
+    ],
+)
+def test_openshifts_definition_has_fewer_states(state: str, fix: str) -> None:
+    head = "apiVersion: operator.openshift.io/v1\nkind: KubeScheduler\nmetadata: {name: cluster}\n"
+    files = [("oc.yaml", f"{head}spec: {{managementState: {state}}}\n")]
+    findings = validate(files, CheckOptions(Gates(Version(1, 35)), OPENSHIFT)).findings
+    assert [finding.path for finding in findings] == (["spec.managementState"] if fix else [])
+    assert all(fix in finding.fix for finding in findings)
+    assert validate(files, CheckOptions(Gates(Version(1, 35)))).findings == ()
+
+
 OLD = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
 STATIC_POD = """\
 apiVersion: v1
