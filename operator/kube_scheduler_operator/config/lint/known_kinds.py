@@ -123,8 +123,8 @@ def _old_version(item: Item, minor: int) -> Problem:
         fix = f"convert it for an upgrade; 1.{V1_SINCE} is the first one that reads v1: {command}"
         return Problem(OLD_API_VERSION, path, message, fix, WARNING)
     message = (
-        f"kube-scheduler {OLDEST.short} and newer do not support {item.kind} of {item.api_version}, "
-        f"only {API_VERSION}"
+        f"kube-scheduler {OLDEST.short} and newer do not support {item.kind} of "
+        f"{item.api_version}, only {API_VERSION}"
     )
     return Problem(OLD_API_VERSION, path, message, command)
 
