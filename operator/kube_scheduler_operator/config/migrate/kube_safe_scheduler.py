@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...base.findings import Path
+from ...base.findings import Path, listing
+from ...base.go_values import nanoseconds
 from ...base.objects import entries, mapping
 from ...kube.resource import SCHEDULER_EXTENDERS
 from ...scheduling.policies.arguments import described
@@ -22,6 +23,7 @@ from .changes import ConversionLog
 from .convert import Conversion
 from .operator_objects import (
     ConvertedObjects,
+    extender_timeout,
     free_name,
     operator_object,
     secondary_objects,
@@ -32,12 +34,14 @@ DEFAULT_PORT: Final = 80
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+_VERBS: Final = ("filterVerb", "prioritizeVerb", "bindVerb", "preemptVerb")
 _VERB: Final = re.compile(r"(predicates|priorities)/([a-z0-9-]+)")
 _AGENTS: Final = {
     "safe-overload": "safe", "safe-balance": "safe", "pigeon-holing": "pigeon",
     "rl-priority": "rl",
 }  # fmt: skip
 """Policy -> its agent in kube-safe-scheduler, if their names differ."""
+_LEARNING: Final = "rl-priority"
 _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "ALERT")
 
 
@@ -49,7 +53,7 @@ class AgentContainer:
     env: Mapping[str, str]
     filters: dict[str, Path] = field(default_factory=dict)  # policy -> path of the filterVerb
     weights: dict[str, int] = field(default_factory=dict)  # scoring policy -> its weight
-    paths: list[Path] = field(default_factory=list)  # of the configuration's entries that use it
+    extenders: dict[Path, Mapping[str, Any]] = field(default_factory=dict)  # that call it
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -72,23 +76,26 @@ def convert_agents(
     names of other SchedulerExtenders; the new ones are added.
     """
     config = conversion.config
-    running = {port: env for _, port, env in _containers(documents)}
+    report = ConversionLog()
+    running = _replaceable(config, documents)
     containers: dict[int, AgentContainer] = {}
     replaced: list[int] = []
     for index, extender in enumerate(config.get("extenders") or ()):
         port, policies = _agents_of(extender)
+        path: Path = ("extenders", index)
         if port in running:
             known = containers.setdefault(port, AgentContainer(port, running[port]))
-            path: Path = ("extenders", index)
-            known.paths.append(path)
+            known.extenders[path] = extender
             if policy := policies.get("filterVerb"):
                 known.filters[policy] = (*path, "filterVerb")
             if policy := policies.get("prioritizeVerb"):
                 known.weights[policy] = int(extender.get("weight") or 1)
             replaced.append(index)
+        elif policies:
+            why = f"another extender calls port {port} for what no policy of the operator does"
+            report.same(path, f"{listing(policies.values())} not replaced by a policy", why)
     if not containers:
         return None
-    report = ConversionLog()
     served = served_names(config, name)
     scheduler = name or next(iter(served.values()))
     agents = [_extender(container, scheduler, used, report) for container in containers.values()]
@@ -103,23 +110,40 @@ def convert_agents(
 
 def agent_containers(config: Mapping[str, Any], documents: Sequence[Any]) -> frozenset[str]:
     """Return the names of the containers that run agents which the configuration uses."""
-    ports = {_agents_of(extender)[0] for extender in config.get("extenders") or ()}
+    called = {_agents_of(extender)[0] for extender in config.get("extenders") or ()}
+    ports = called & _replaceable(config, documents).keys()
     return frozenset(name for name, port, _ in _containers(documents) if port in ports)
 
 
+def _replaceable(
+    config: Mapping[str, Any], documents: Sequence[Any]
+) -> dict[int, Mapping[str, str]]:
+    """Map ports of containers to their environment variables, without those of other agents.
+
+    A container with an agent that has no policy here stays, with all of its agents.
+    """
+    agents = [_agents_of(extender) for extender in config.get("extenders") or ()]
+    others = {port for port, policies in agents if not policies}
+    return {port: env for _, port, env in _containers(documents) if port not in others}
+
+
 def _agents_of(extender: Any) -> tuple[int, Mapping[str, str]]:
-    """Return (port, field of a verb -> policy); (-1, …) if a verb belongs to no agent."""
+    """Return (port, field of a verb -> policy), without policies if a verb belongs to no policy.
+
+    The port is -1 for an extender outside of the Pod, and for one that is never called.
+    """
     entry = mapping(extender)
     try:
         url = urlsplit(str(entry.get("urlPrefix") or ""))
         port = url.port or DEFAULT_PORT
     except ValueError:
         return -1, {}
-    verbs = {key: str(entry[key]) for key in ("filterVerb", "prioritizeVerb") if entry.get(key)}
+    verbs = {key: str(entry[key]) for key in _VERBS if entry.get(key)}
     matches = {key: match for key, verb in verbs.items() if (match := _VERB.fullmatch(verb))}
     policies = {key: match[2] for key, match in matches.items() if _exists(match[2])}
-    are_agents = url.hostname in _LOCAL and bool(verbs) and len(policies) == len(verbs)
-    return port if are_agents else -1, policies
+    if url.hostname not in _LOCAL or not verbs:
+        return -1, {}
+    return port, policies if len(policies) == len(verbs) else {}
 
 
 def _exists(policy: str) -> bool:
@@ -164,7 +188,7 @@ def _extender(
     container: AgentContainer, scheduler: str, used: set[str], report: ConversionLog
 ) -> dict[str, Any]:
     name = _name(container, used)
-    path = container.paths[0]
+    path = next(iter(container.extenders))
     policies = [_policy(name, container, path, report) for name in container.policies]
     agent: dict[str, Any] = {"policies": policies, **_environment(container, path, report)}
     verbs = {"filter": bool(container.filters), "prioritize": bool(container.weights)}
@@ -187,7 +211,7 @@ def _extender(
     spec = {"scheduler": scheduler, "agent": agent, "weight": max(total, 1)}
     if not container.weights:
         del spec["weight"]
-    _behaviour(path, report)
+    spec |= _behaviour(container, report)
     return operator_object(SCHEDULER_EXTENDERS, name, spec)
 
 
@@ -211,6 +235,12 @@ def _policy(
             "remove the argument annotations"
         )
         report.same(path, f"{name} set to read the same annotations", why)
+    if name == _LEARNING:
+        why = (
+            "it replaces kubeRL's monitor and etcd, and it starts without their values; run it as "
+            "docs/examples/rl-priority.yaml does, or all nodes have the same score"
+        )
+        report.differs(path, f"{name} set to read what rl-monitor learns", why)
     if container.filters and cls.filters and name not in container.filters:
         why = "all policies of an agent filter or none; give it its own SchedulerExtender"
         report.differs(path, f"{name} set to filter as well", why)
@@ -230,13 +260,37 @@ def _environment(container: AgentContainer, path: Path, report: ConversionLog) -
     return {**settings, "env": variables} if variables else settings
 
 
-def _behaviour(path: Path, report: ConversionLog) -> None:
-    why = "pods are scheduled while the agent is unavailable; set ignorable: false to prevent that"
-    report.differs((*path, "ignorable"), "set to true", why)
-    why = "with the old 5s every pod waits that long when the agent hangs"
-    report.differs((*path, "httpTimeout"), "set to 500ms", why)
+def _behaviour(container: AgentContainer, report: ConversionLog) -> dict[str, Any]:
+    """Return the fields that the extenders of a container set, and report other defaults."""
+    extenders = container.extenders
+    path = next(iter(extenders))
+    spec: dict[str, Any] = {}
+    if not all(extender.get("ignorable") for extender in extenders.values()):
+        why = (
+            "pods are scheduled while the agent is unavailable; set ignorable: false to prevent "
+            "that"
+        )
+        report.differs((*path, "ignorable"), "set to true", why)
+    timed = {
+        where: extender for where, extender in extenders.items() if extender.get("httpTimeout")
+    }
+    if timed:
+        spec["timeout"] = max(
+            (extender_timeout(extender, where, report) for where, extender in timed.items()),
+            key=nanoseconds,
+        )
+    else:
+        why = "with the old 5s every pod waits that long when the agent hangs"
+        report.differs((*path, "httpTimeout"), "set to 500ms", why)
+    resources = [extender.get("managedResources") or [] for extender in extenders.values()]
+    if all(managed == resources[0] for managed in resources):
+        spec |= {"managedResources": resources[0]} if resources[0] else {}
+    else:
+        why = "policies of an agent are called together; give each its own SchedulerExtender"
+        report.differs((*path, "managedResources"), "removed", why)
     why = "the agent watches Nodes itself, so calls carry node names only"
     report.same((*path, "nodeCacheCapable"), "set to true", why)
+    return spec
 
 
 def _report_removal(report: ConversionLog) -> None:

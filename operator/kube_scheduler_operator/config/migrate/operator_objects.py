@@ -278,7 +278,7 @@ def _spec(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> dict[s
         spec["weight"] = _weight(entry, path, report)
     elif entry.get("weight"):
         report.same((*path, "weight"), "removed", "the extender does not score nodes")
-    spec["timeout"] = _timeout(entry, path, report)
+    spec["timeout"] = extender_timeout(entry, path, report)
     spec["ignorable"] = bool(entry.get("ignorable"))
     if entry.get("managedResources"):
         spec["managedResources"] = entry["managedResources"]
@@ -315,7 +315,8 @@ def _weight(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> int:
     return _LARGEST_WEIGHT
 
 
-def _timeout(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> str:
+def extender_timeout(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> str:
+    """Return the httpTimeout of an extender as far as a SchedulerExtender allows it."""
     given = nanoseconds(str(entry.get("httpTimeout") or "0s")) or DEFAULT_TIMEOUT
     limited = min(max(given, _SHORTEST_TIMEOUT), _LONGEST_TIMEOUT)
     if limited != given:

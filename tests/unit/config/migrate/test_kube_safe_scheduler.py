@@ -66,8 +66,12 @@ def container(name: str, image: str, **env: str) -> dict[str, Any]:
 
 def manifests(extenders: list[Any], *containers: Any) -> list[dict[str, Any]]:
     policy = {"kind": "Policy", "apiVersion": "v1", "extenders": extenders}
-    scheduler = container("my-scheduler-ctr", "gcr.io/google_containers/hyperkube:v1.13.5")
-    pod = {"spec": {"containers": [scheduler, *containers]}}
+    scheduler = container("my-scheduler-ctr", "gcr.io/google_containers/hyperkube:v1.13.5") | {
+        "args": ["kube-scheduler", "--config=/my-scheduler/config.yaml"],
+        "volumeMounts": [{"name": "config", "mountPath": "/my-scheduler"}],
+    }
+    volumes = [{"name": "config", "configMap": {"name": "my-scheduler-config"}}]
+    pod = {"spec": {"containers": [scheduler, *containers], "volumes": volumes}}
     return [
         config_map("my-scheduler-config", "config.yaml", CONFIG),
         config_map("my-scheduler-policy", "policy.cfg", policy),
@@ -185,6 +189,50 @@ def test_other_extenders_stay_with_their_scheduler(convert: Any) -> None:
         "ignorable": False,
         "nodeCacheCapable": True,
     }
+
+
+def test_a_container_with_an_agent_of_another_name_is_kept(convert: Any) -> None:
+    extenders = [
+        entry(5401, filterVerb="predicates/safe-overload"),
+        entry(5401, prioritizeVerb="priorities/mine", weight=1),
+        entry(5402, prioritizeVerb="priorities/congestion", weight=1),
+    ]
+    agents = (container("ext-1", "all:0", HTTP_PORT="5401"),
+              container("ext-2", "congestion:0", HTTP_PORT="5402"))  # fmt: skip
+    found, messages = convert(manifests(extenders, *agents))
+    sidecars = found["SecondaryScheduler my-scheduler"]["spec"]["sidecars"]
+    assert [sidecar["name"] for sidecar in sidecars] == ["ext-1"]
+    urls = {o["spec"].get("url") for o in found.values() if o["kind"] == "SchedulerExtender"}
+    assert urls == {None, "http://localhost:5401/scheduler"}
+    assert "extenders[0]: safe-overload not replaced by a policy" in messages
+
+
+def test_what_an_extender_sets_is_kept(convert: Any) -> None:
+    gpu = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
+    own = entry(5401, filterVerb="predicates/foo", managedResources=gpu, ignorable=True,
+                httpTimeout=2_000_000_000)  # fmt: skip
+    found, messages = convert(manifests([own], container("e", "foo:0", HTTP_PORT="5401")))
+    spec = found["SchedulerExtender foo"]["spec"]
+    assert (spec["managedResources"], spec["timeout"]) == (gpu, "2s")
+    assert "set to" not in messages.replace("nodeCacheCapable: set to true", "")
+
+
+def test_two_policies_of_an_agent_have_one_timeout_and_the_same_resources(convert: Any) -> None:
+    first, second = ({**extender, "httpTimeout": seconds * 10**9}
+                     for extender, seconds in zip(SAFE, (1, 3), strict=True))  # fmt: skip
+    first["managedResources"] = [{"name": "example.com/gpu"}]
+    agent = container("ext-1", "kube-sched-ext-safe:0.0")
+    found, messages = convert(manifests([first, second], agent))
+    spec = found["SchedulerExtender safe"]["spec"]
+    assert (spec["timeout"], "managedResources" in spec) == ("3s", False)
+    assert "managedResources: removed" in messages
+
+
+def test_a_learning_agent_needs_its_monitor(convert: Any) -> None:
+    own = entry(prioritizeVerb="priorities/rl-priority", weight=10)
+    found, messages = convert(manifests([own], container("e", "sched-ext-rl:0")), "--quiet")
+    assert "SchedulerExtender rl" in found
+    assert "docs/examples/rl-priority.yaml" in messages
 
 
 def test_name_and_namespace_can_be_set(convert: Any) -> None:
