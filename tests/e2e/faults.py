@@ -65,19 +65,39 @@ def pids_of(cluster: Cluster, selector: str, word: str, node: str = "") -> list[
 @contextmanager
 def dead(find: Callable[[], list[int]]) -> Iterator[None]:
     """Processes are killed each time they are restarted."""
-    over = threading.Event()
+    with _signalled(find, signal.SIGKILL):
+        yield
 
-    def kill() -> None:
+
+@contextmanager
+def hung(find: Callable[[], list[int]]) -> Iterator[None]:
+    """Processes are stopped, also those that are started in their place; they go on afterwards."""
+    with _signalled(find, signal.SIGSTOP) as stopped:
+        yield
+    for pid in stopped:
+        _send(pid, signal.SIGCONT)
+
+
+@contextmanager
+def _signalled(find: Callable[[], list[int]], signal_: signal.Signals) -> Iterator[set[int]]:
+    over, sent = threading.Event(), set[int]()
+
+    def signal_all() -> None:
         while not over.wait(0.2):
             with contextlib.suppress(ApiError):
                 for pid in find():
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+                    _send(pid, signal_)
+                    sent.add(pid)
 
-    thread = threading.Thread(target=kill, daemon=True)
+    thread = threading.Thread(target=signal_all, daemon=True)
     thread.start()
     try:
-        yield
+        yield sent
     finally:
         over.set()
         thread.join()
+
+
+def _send(pid: int, signal_: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal_)

@@ -186,7 +186,7 @@ class _Inquiry:
             explanation.notes += run.notes
         if explanation.candidates and IMAGE_LOCALITY in self._scores:
             alone = self._scores == {IMAGE_LOCALITY} and not self._options.extenders
-            nodes = self._world.all(NODES)
+            nodes = list(self._world.all(NODES))
             explanation.notes += images_without_effect(self._pod["spec"], nodes, alone=alone)
             explanation.notes += unreported_images(self._pod["spec"], nodes)
 

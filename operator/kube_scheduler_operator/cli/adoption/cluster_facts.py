@@ -149,6 +149,7 @@ async def facts_of_pods(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
         operator_pods=_operator_pods(api, platform),
         operand_pods=list_operand_pods(api, platform),
         assignment_way=_way(api, (schedulers.value or {}).values()),
+        webhook_service=find_object(api, kinds.SERVICES.named(names.WEBHOOK, space)),
     )
     by_kind = {kinds.SECONDARY_SCHEDULERS.kind: schedulers}
     return replace(facts, **read, kinds=by_kind, secondaries=secondaries)

@@ -117,6 +117,7 @@ class ClusterFacts:
     secondaries: Mapping[str, Observed[SecondaryFacts]] = field(default_factory=dict)  # by name
     # what applies spec.assign of SecondarySchedulers to new Pods; None if that is not known
     assignment_way: Observed[AssignmentWay | None] = UNREAD
+    webhook_service: Observed[Object | None] = UNREAD  # of the assignment webhook
     missing_account_rights: Observed[Sequence[str]] = UNREAD  # of the operator's ServiceAccount
     # the ServiceAccounts of the operator's Pods that may do everything
     unlimited_accounts: Observed[Sequence[UnlimitedAccount]] = UNREAD

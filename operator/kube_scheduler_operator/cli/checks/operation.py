@@ -382,7 +382,13 @@ def assignment(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             f"MutatingWebhookConfiguration {names.ASSIGNMENT} exists"
         )
         yield _without_way(cause, missing[way])
-    elif way is AssignmentWay.NONE_SERVICE:
+    elif way is AssignmentWay.WEBHOOK and (why := _unserved(facts)):
+        yield CheckProblem(
+            f"{why}: the API server admits new Pods unchanged",
+            "see the check operator: its Pods serve the webhook",
+            link=_ASSIGNMENT_PAGE,
+        )
+    elif way is AssignmentWay.NO_SERVICE:
         cause = (
             f"MutatingWebhookConfiguration {names.ASSIGNMENT} has no Service {names.WEBHOOK}: the "
             "API server admits new Pods unchanged"
@@ -404,6 +410,17 @@ def assignment(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 def _without_way(cause: str, component: str) -> CheckProblem:
     apply = f"kubectl apply --server-side -k deploy/assignment/{component}"
     return CheckProblem(cause, f"{apply} (Helm: assignment.enabled=true)", link=_ASSIGNMENT_PAGE)
+
+
+def _unserved(facts: ClusterFacts) -> str:
+    """Why nothing answers the assignment webhook; empty if a Pod of the operator does."""
+    facts.webhook_service.get()  # it exists, or that is not known
+    name = facts.platform.operator.deployment
+    deployment = mapping(facts.deployment.get())
+    if mapping(deployment.get("status")).get("readyReplicas"):
+        return ""
+    space = facts.platform.operator_namespace
+    return f"no Pod of Deployment {space}/{name}, which serves webhook {names.ASSIGNMENT}, is Ready"
 
 
 def images(facts: ClusterFacts) -> Iterator[CheckProblem | str]:

@@ -129,24 +129,26 @@ async def find_way(api: ApiClient) -> tuple[AssignmentWay | None, Object | None]
         and await _get(api, MUTATING_POLICY_BINDINGS) is not None
     ):
         return AssignmentWay.POLICY, configuration
-    if configuration is not None:
-        return await _way_of_webhook(api, configuration), configuration
-    return (AssignmentWay.NONE_POLICY if served else AssignmentWay.NONE_WEBHOOK), None
+    if configuration is None:
+        return (AssignmentWay.NONE_POLICY if served else AssignmentWay.NONE_WEBHOOK), None
+    if not await _has_service(api, configuration):
+        return AssignmentWay.NO_SERVICE, configuration
+    return (AssignmentWay.WEBHOOK if _is_trusted(configuration) else None), configuration
 
 
-async def _way_of_webhook(api: ApiClient, configuration: Object) -> AssignmentWay | None:
-    if not _is_trusted(configuration):
-        return None
+async def _has_service(api: ApiClient, configuration: Object) -> bool:
+    """Whether the API server can reach the webhook; True if that is not known."""
     for webhook in configuration.get("webhooks") or ():
         service = mapping(mapping(webhook.get("clientConfig")).get("service"))
-        try:
-            if service:
-                await api.get(SERVICES.named(str(service["name"]), str(service["namespace"])))
-        except NotFound:
-            return AssignmentWay.NONE_SERVICE
-        except Forbidden:  # the rights of a version that did not look
+        if not service:
             continue
-    return AssignmentWay.WEBHOOK
+        try:
+            await api.get(SERVICES.named(str(service["name"]), str(service["namespace"])))
+        except Forbidden:
+            return True
+        except NotFound:
+            return False
+    return True
 
 
 def _is_trusted(configuration: Object) -> bool:

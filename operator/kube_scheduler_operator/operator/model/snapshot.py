@@ -49,7 +49,7 @@ class AssignmentWay(Enum):
     WEBHOOK = "the operator's webhook"
     NONE_POLICY = "nothing, and a policy could"
     NONE_WEBHOOK = "nothing, and only a webhook could"
-    NONE_SERVICE = "nothing, because the webhook's Service does not exist"
+    NO_SERVICE = "nothing, because the webhook's Service does not exist"
     UNREADABLE = "unknown, because the operator may not look"
 
 

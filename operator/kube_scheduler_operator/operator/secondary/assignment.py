@@ -165,10 +165,8 @@ def assign(
         return _withdrawn(NOT_INSTALLED, _install("policy"))
     if claim.way is AssignmentWay.NONE_WEBHOOK:
         return _withdrawn(NOT_INSTALLED, _install("webhook"))
-    if claim.way is AssignmentWay.NONE_SERVICE:
-        return _withdrawn(
-            NOT_INSTALLED, f"Service {names.WEBHOOK} does not exist; {_install('webhook')}"
-        )
+    if claim.way is AssignmentWay.NO_SERVICE:
+        return _withdrawn(NOT_INSTALLED, _install("webhook", "the Service of the webhook is gone"))
     if claim.way is None and not last:
         return _withdrawn(
             NOT_KNOWN, "what applies it to new Pods is not ready yet; the operator looks again"
@@ -262,10 +260,10 @@ def _waiting(pods: Sequence[PendingPod]) -> str:
     )
 
 
-def _install(way: str) -> str:
+def _install(way: str, why: str = "nothing applies it to new Pods") -> str:
     return (
-        "nothing applies it to new Pods; run kubectl apply --server-side -k "
-        f"deploy/assignment/{way} (Helm: assignment.enabled=true)"
+        f"{why}; run kubectl apply --server-side -k deploy/assignment/{way} (Helm: "
+        "assignment.enabled=true)"
     )
 
 

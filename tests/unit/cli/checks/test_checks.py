@@ -558,19 +558,24 @@ def test_every_pod_that_waits_for_its_image_is_named(where: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "state", "part"),
+    ("way", "ready", "state", "part"),
     [
-        (AssignmentWay.POLICY, CheckState.OK, "packed"),
-        (AssignmentWay.WEBHOOK, CheckState.OK, "packed"),
-        (AssignmentWay.NONE_SERVICE, CheckState.FAILED, "has no Service"),
-        (AssignmentWay.NONE_POLICY, CheckState.FAILED, "with its binding"),
-        (AssignmentWay.NONE_WEBHOOK, CheckState.FAILED, "MutatingWebhookConfiguration"),
+        (AssignmentWay.POLICY, 0, CheckState.OK, "packed"),
+        (AssignmentWay.WEBHOOK, 1, CheckState.OK, "packed"),
+        (AssignmentWay.WEBHOOK, 0, CheckState.FAILED, "which serves webhook"),
+        (AssignmentWay.NO_SERVICE, 1, CheckState.FAILED, "has no Service"),
+        (AssignmentWay.NONE_POLICY, 1, CheckState.FAILED, "with its binding"),
+        (AssignmentWay.NONE_WEBHOOK, 1, CheckState.FAILED, "MutatingWebhookConfiguration"),
     ],
 )
-def test_what_applies_an_assignment_must_exist(
-    way: AssignmentWay, state: CheckState, part: str
+def test_what_applies_an_assignment_must_exist_and_answer(
+    way: AssignmentWay, ready: int, state: CheckState, part: str
 ) -> None:
-    found = one("assignment", assignment_way=way, **secondary_facts(assign={}))
+    facts = secondary_facts(assign={})
+    operator = {"status": {"readyReplicas": ready}}
+    found = one(
+        "assignment", assignment_way=way, webhook_service={}, deployment=operator, **facts
+    )
     assert (found.state, part in found.cause) == (state, True)
 
 

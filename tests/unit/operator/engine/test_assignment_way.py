@@ -15,15 +15,13 @@ from kube_scheduler_operator.kube.errors import (
     NotFound,
     Unavailable,
 )
-from kube_scheduler_operator.kube.resource import ObjectRef
+from kube_scheduler_operator.kube.resource import SERVICES, ObjectRef
 from kube_scheduler_operator.operator.engine import assignment
 from kube_scheduler_operator.operator.engine.assignment import WayPoller
 from kube_scheduler_operator.operator.model.snapshot import AssignmentWay
 
 POLICY, BINDING = "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
 WEBHOOK = "mutatingwebhookconfigurations"
-SERVICE = "services"
-PLACE = {"name": "hook", "namespace": "elsewhere"}
 
 
 class Api:
@@ -34,7 +32,7 @@ class Api:
         self.trusted = trusted
         self.serves = serves
         self.error: type[ApiError] | None = None
-        self.of_service: type[ApiError] = NotFound
+        self.service: type[ApiError] | None = None  # the answer to who reads the webhook's Service
 
     async def get_path(self, path: str) -> Any:
         assert path == "/apis/admissionregistration.k8s.io/v1"
@@ -43,20 +41,23 @@ class Api:
 
     async def get(self, ref: ObjectRef) -> Any:
         request = ApiRequest("get", ref.path)
-        if ref.resource.plural == SERVICE:
-            assert {"name": ref.name, "namespace": ref.namespace} == PLACE
-            if SERVICE not in self.found:
-                raise self.of_service(request, status=404)
-            return {}
+        if ref.resource == SERVICES:
+            return self._service(request)
         assert ref.name == names.ASSIGNMENT
         if self.error is not None:
             raise self.error(request, status=403)
         assert self.serves or ref.resource.plural == WEBHOOK, "a kind that is not served"
         if ref.resource.plural not in self.found:
             raise NotFound(request, status=404)
-        bundle = {"caBundle": "x"} if self.trusted else {}
-        address = {"clientConfig": {"service": PLACE, **bundle}}
-        return {"metadata": {"name": ref.name}, "webhooks": [address]}
+        client: dict[str, Any] = {"service": {"name": names.WEBHOOK, "namespace": "operators"}}
+        if self.trusted:
+            client["caBundle"] = "x"
+        return {"metadata": {"name": ref.name}, "webhooks": [{"clientConfig": client}]}
+
+    def _service(self, request: ApiRequest) -> Any:
+        if self.service is not None:
+            raise self.service(request, status=404)
+        return {"metadata": {"name": names.WEBHOOK}}
 
 
 class Changes:
@@ -73,10 +74,9 @@ class Changes:
         (Api(POLICY, BINDING), AssignmentWay.POLICY),
         (Api(POLICY, BINDING, WEBHOOK), AssignmentWay.POLICY),
         (Api(POLICY), AssignmentWay.NONE_POLICY),
-        (Api(POLICY, WEBHOOK, SERVICE), AssignmentWay.WEBHOOK),
-        (Api(WEBHOOK, SERVICE), AssignmentWay.WEBHOOK),
-        (Api(WEBHOOK, SERVICE, serves=False), AssignmentWay.WEBHOOK),
-        (Api(WEBHOOK), AssignmentWay.NONE_SERVICE),
+        (Api(POLICY, WEBHOOK), AssignmentWay.WEBHOOK),
+        (Api(WEBHOOK), AssignmentWay.WEBHOOK),
+        (Api(WEBHOOK, serves=False), AssignmentWay.WEBHOOK),
         (Api(), AssignmentWay.NONE_POLICY),
         (Api(serves=False), AssignmentWay.NONE_WEBHOOK),
     ],
@@ -92,7 +92,7 @@ async def test_what_exists_decides(api: Any, expected: AssignmentWay) -> None:
 
 
 async def test_a_webhook_that_is_not_trusted_yet_is_not_known() -> None:
-    api: Any = Api(WEBHOOK, SERVICE, trusted=False)
+    api: Any = Api(WEBHOOK, trusted=False)
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)
     assert poller.way is None
@@ -102,16 +102,20 @@ async def test_a_webhook_that_is_not_trusted_yet_is_not_known() -> None:
     assert poller.way is AssignmentWay.WEBHOOK
 
 
-async def test_a_service_that_the_operator_may_not_read_counts_as_present() -> None:
+async def test_a_webhook_without_its_service_applies_nothing() -> None:
     api: Any = Api(WEBHOOK)
-    api.of_service = Forbidden
+    api.service = NotFound
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)
-    assert poller.way is AssignmentWay.WEBHOOK
+    assert poller.way is AssignmentWay.NO_SERVICE
+    assert poller.configuration is not None, "its process listens all the same"
+    api.service = Forbidden
+    await poller.poll(api)
+    assert poller.way is AssignmentWay.WEBHOOK, "that the Service is gone is not known"
 
 
 async def test_an_error_leaves_the_last_result() -> None:
-    api: Any = Api(WEBHOOK, SERVICE)
+    api: Any = Api(WEBHOOK)
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)
     api.error = Unavailable
@@ -121,7 +125,7 @@ async def test_an_error_leaves_the_last_result() -> None:
 
 
 async def test_an_operator_that_may_not_look_reports_that() -> None:
-    api: Any = Api(WEBHOOK, SERVICE)
+    api: Any = Api(WEBHOOK)
     api.error = Forbidden
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)

@@ -399,7 +399,7 @@ def test_pods_that_wait_for_it_are_named_with_what_to_do(assigning: Assigning) -
     [
         (AssignmentWay.NONE_POLICY, "policy"),
         (AssignmentWay.NONE_WEBHOOK, "webhook"),
-        (AssignmentWay.NONE_SERVICE, "webhook"),
+        (AssignmentWay.NO_SERVICE, "webhook"),
     ],
 )
 def test_nothing_that_applies_it_is_named_with_the_command(

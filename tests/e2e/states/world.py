@@ -1,0 +1,128 @@
+"""The cluster, and what each command says about it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.api import ApiError
+from cluster.observe import OPERATOR_NAMESPACE, until
+from kube_scheduler_operator.base import names
+
+from ...expect import has_conditions
+from ..conftest import PODS_IN_DEFAULT, REPOSITORY, SECONDARY_SCHEDULERS, Cluster
+from ..faults import pids_of
+from ..workloads import apply, node_of, pod, wait_for
+
+PACKED, DEFAULT = "packed", "default-scheduler"
+OURS = f"{SECONDARY_SCHEDULERS}/{PACKED}"
+BATCH = {"app": "batch"}
+WEBHOOK = REPOSITORY / "deploy/assignment/webhook"
+LATE = 240.0
+"""Seconds within which the commands must report a state, on a busy machine."""
+
+
+def packed(**spec: Any) -> dict[str, Any]:
+    """The SecondaryScheduler that gets Pods by assignment."""
+    return {
+        "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
+        "kind": "SecondaryScheduler",
+        "metadata": {"name": PACKED},
+        "spec": {
+            "namespace": OPERATOR_NAMESPACE,
+            "replicas": 1,
+            "profiles": [{"schedulerName": PACKED}],
+            "assign": {"podSelector": {"matchLabels": BATCH}},
+            **spec,
+        },
+    }
+
+
+def eventually(expect: Callable[[], None], timeout: float = LATE) -> None:
+    """Wait until an expectation is met; its error at the timeout."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            expect()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1.0)
+        else:
+            return
+
+
+class World(Cluster):
+    """The commands return their exit code and their document."""
+
+    def set_up(self) -> None:
+        self.rest_with_default_profile()
+        self.install_webhook()
+        apply(self, packed())
+        well = {"Available": "True", "Degraded": "False", names.ASSIGNED: "True"}
+        wait_for(self, OURS, timeout=LATE, **well)
+        until(lambda: self.scheduler_of_new() == PACKED, LATE, "no Pod is assigned")
+
+    def install_webhook(self) -> None:
+        self.kubectl("apply", "--server-side", "-k", str(WEBHOOK))
+
+    # --- what is true ---------------------------------------------------------------------------
+
+    def scheduler_of_new(self) -> str:
+        """The schedulerName of a new Pod that spec.assign selects."""
+        body = pod("new")
+        body["metadata"]["labels"] = BATCH
+        made = self.api.request("POST", f"{PODS_IN_DEFAULT}?dryRun=All", body)
+        return str(made["spec"]["schedulerName"])
+
+    def is_bound(self, name: str) -> bool:
+        return bool(node_of(self, name))
+
+    def operator_pids(self) -> list[int]:
+        return pids_of(self, f"app.kubernetes.io/name={names.PROGRAM}", "operator")
+
+    def packed_pids(self) -> list[int]:
+        return pids_of(self, f"{names.SECONDARY_LABEL}={PACKED}", "kube-scheduler")
+
+    def scheduler_pids(self) -> list[int]:
+        pid, _ = self.scheduler()
+        return [pid] if pid else []
+
+    def secondary(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.api.request("GET", OURS)
+        return found
+
+    def is_well(self) -> bool:
+        obj = self.secondary()
+        observed = obj["status"].get("observedGeneration") == obj["metadata"]["generation"]
+        good = has_conditions(obj, Available="True", Progressing="False", Degraded="False")
+        return observed and good and obj["status"].get("readyReplicas") == 1
+
+    # --- what is said ---------------------------------------------------------------------------
+
+    def document(self, *arguments: str) -> tuple[int, Any]:
+        done = self.plugin(*arguments, "-o", "json")
+        assert done.stdout, f"{arguments}: {done.stderr}"
+        return done.returncode, json.loads(done.stdout)
+
+    def watch(self, *arguments: str, seconds: int) -> tuple[int, str]:
+        done = self.plugin("rollout", "watch", "--timeout", str(seconds), *arguments)
+        return done.returncode, done.stdout + done.stderr
+
+    def apply_file(self, file: Path, *objects: dict[str, Any]) -> None:
+        file.write_text(yaml.safe_dump_all(objects))
+
+    def has_scheduler_pod(self) -> bool:
+        path = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{self.node.name}"
+        try:
+            return bool(self.api.request("GET", path))
+        except ApiError:
+            return False
+
+    def is_ready(self, path: str) -> bool:
+        return has_conditions(self.api.request("GET", path), Ready="True")
