@@ -180,6 +180,10 @@ DEGRADED: Final = "Degraded"
 ASSIGNED: Final = "Assigned"  # informational: new pods that spec.assign selects get its name
 WARNINGS: Final = "Warnings"  # informational: the object is accepted with warnings
 
+# --- reasons of conditions --------------------------------------------------------------------
+REASON_HELD: Final = "Held"  # of PlacementCheckProgressing: the edit waits for an approval
+REASON_NOT_MANAGED: Final = "NotManaged"  # of Available: another actor runs it
+
 # --- node statuses ----------------------------------------------------------------------------
 REASON_INSTALLER_FAILED: Final = "InstallerFailed"
 REASON_OPERAND_FAILED: Final = "OperandFailed"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import subprocess
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import yaml
 
 from cluster.api import ApiError
 from cluster.observe import OPERATOR_NAMESPACE, until
+from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.base import names
 
 from ...expect import has_conditions
@@ -104,6 +108,13 @@ class World(Cluster):
         return observed and good and obj["status"].get("readyReplicas") == 1
 
     # --- what is said ---------------------------------------------------------------------------
+
+    def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`kubectl scheduler ARGUMENTS`, in this process: loading it takes most of its time."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = kubectl_plugin([*arguments, "--kubeconfig", str(self.sandbox.kubeconfig)])
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
     def document(self, *arguments: str) -> tuple[int, Any]:
         done = self.plugin(*arguments, "-o", "json")

@@ -413,7 +413,8 @@ STATES: dict[str, State] = {
         checks=("conditions", "objects"), text="nowhere",
     ),
     "the configuration of a scheduler is lost": State(
-        _lost_config_map, observes=False, checks=OUTDATED, text="has not renewed it",
+        _lost_config_map, observes=False, down={PACKED}, checks=OUTDATED,
+        text=f"no ConfigMap {SPACE}/{PACKED}-config-",
     ),
 }  # fmt: skip
 

@@ -19,7 +19,9 @@ from ...kube.errors import KubeError, NotFound
 from ...operator.controlplane.adoption.preview import AdoptionPreview, preview
 from ...operator.engine.assignment import find_way
 from ...operator.model import operand_pods
+from ...operator.secondary.content import config_map_name
 from ..checks.check import (
+    UNREAD,
     ClusterFacts,
     KnownCertificate,
     Observed,
@@ -27,9 +29,10 @@ from ..checks.check import (
     UnlimitedAccount,
 )
 from ..checks.installation import SCHEDULER_PORT, host_ports, is_operator, is_scheduler
+from ..checks.operation import silence
 from ..cluster.operands import lease_of, list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
-from ..cluster.scheduler_contents import list_scheduler_pods
+from ..cluster.scheduler_contents import list_scheduler_pods, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
 from .input import NodeFiles, from_cluster
 from .installation_objects import (
@@ -152,15 +155,23 @@ async def facts_of_pods(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
         webhook_service=find_object(api, kinds.SERVICES.named(names.WEBHOOK, space)),
     )
     by_kind = {kinds.SECONDARY_SCHEDULERS.kind: schedulers}
-    return replace(facts, **read, kinds=by_kind, secondaries=secondaries)
+    # After a response, the time is that of the API server.
+    now = api.clock.now()
+    facts = replace(facts, now=now, **read, kinds=by_kind, secondaries=secondaries)
+    if platform.owns_static_pods and facts.nodes is UNREAD and silence(facts):
+        facts = replace(facts, nodes=await observed(_items(api.list(kinds.NODES))))
+    return facts
 
 
 async def _secondary(api: ApiClient, obj: Object) -> SecondaryFacts:
     name, namespace = str(obj["metadata"]["name"]), str(obj["spec"]["namespace"])
+    content = running_hash(obj)
+    lost = bool(content) and not await read_config_maps(api, obj, [content])
     return SecondaryFacts(
         await find_object(api, kinds.DEPLOYMENTS.named(name, namespace)),
         await list_scheduler_pods(api, obj),
         await find_object(api, kinds.LEASES.named(name, namespace)),
+        config_map_name(name, content) if lost else "",
     )
 
 

@@ -71,6 +71,7 @@ class SecondaryFacts:
     deployment: Object | None  # None if it does not exist
     pods: Sequence[Object]
     lease: Object | None
+    lost_config_map: str = ""  # the configuration that its status names; empty if it exists
 
 
 @dataclass(frozen=True, slots=True)

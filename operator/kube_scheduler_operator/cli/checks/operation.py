@@ -9,7 +9,7 @@ from ... import __version__
 from ...base import names
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_REASON
-from ...base.management import REMOVED, management_state
+from ...base.management import MANAGED, REMOVED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
 from ...operator.model import operand_pods
@@ -33,6 +33,7 @@ INFORMATIONAL: Final = (
     names.ETCD_RESTORED,
     names.HAND_EDITS,
     names.INEFFECTIVE_SETTINGS,
+    names.KUBEADM_UPGRADE,
     names.PLATFORM_CHANGED,
     names.PODS_WITHOUT_SCHEDULER,
     names.UNKNOWN_LEASE_HOLDER,
@@ -167,15 +168,16 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             "see the check operator; the status appears seconds after the operator starts",
         )
     for condition in raw:
-        type_, value = str(condition.get("type")), condition.get("status")
-        degraded = type_.endswith("Degraded") and value == "True"
-        unavailable = type_.endswith("Available") and value == "False"
-        if degraded or unavailable:
-            yield condition_problem(condition, CheckState.FAILED)
-        elif (type_.endswith("Upgradeable") and value == "False") or (
-            type_ in INFORMATIONAL and value == "True"
-        ):
-            yield condition_problem(condition, CheckState.WARNING)
+        if state := severity(condition):
+            yield condition_problem(condition, state)
+    management = management_state(kubescheduler)
+    if management.state != MANAGED:
+        yield CheckProblem(
+            f"{management}: no edit takes effect, and conditions that are Unknown are not observed",
+            "edits take effect, and conditions are observed, when it is Managed again",
+            CheckState.WARNING,
+            "operations.md#pause-the-operator",
+        )
     overall = mapping(mapping(facts.cluster_operator.get()).get("status"))
     if not overall:
         yield CheckProblem(
@@ -185,6 +187,21 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         )
     yield from _outdated(facts, "each condition")
     yield f"{len(raw)} conditions of KubeScheduler are as they should be"
+
+
+def severity(condition: Mapping[str, Any]) -> CheckState | None:
+    """FAILED or WARNING if a condition of KubeScheduler is not as it should be; else None."""
+    type_, value = str(condition.get("type")), condition.get("status")
+    degraded = type_.endswith("Degraded") and value == "True"
+    if degraded or (type_.endswith("Available") and value == "False"):
+        return CheckState.FAILED
+    held = (
+        type_ == names.PLACEMENT_CHECK_PROGRESSING and condition.get("reason") == names.REASON_HELD
+    )
+    if (held or type_ in INFORMATIONAL) and value == "True":
+        return CheckState.WARNING
+    restricted = type_.endswith("Upgradeable") and value == "False"
+    return CheckState.WARNING if restricted else None
 
 
 def condition_problem(
@@ -308,11 +325,14 @@ def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[C
     for condition in reported:
         type_, value = condition.get("type"), condition.get("status")
         good = type_ in (names.ACCEPTED, names.AVAILABLE)
-        if (good and value != "True") or (type_ == names.DEGRADED and value == "True"):
+        if (good and value == "False") or (type_ == names.DEGRADED and value == "True"):
             problem = condition_problem(condition, CheckState.FAILED, owner)
             hint = f"kubectl describe {kind.lower()} {name}; correct what the message names"
             yield CheckProblem(problem.cause, hint, CheckState.FAILED, page)
-        elif type_ == names.WARNINGS and value == "True":
+        # Only kube-scheduler knows whether an extender that the operator does not run answers.
+        elif (type_ == names.WARNINGS and value == "True") or (
+            good and value != "True" and condition.get("reason") != names.REASON_NOT_MANAGED
+        ):
             yield condition_problem(condition, CheckState.WARNING, owner)
     if stale := _not_observed(obj):
         yield CheckProblem(f"{owner}: {stale}", "see the check operator", CheckState.WARNING, page)
@@ -353,6 +373,13 @@ def _secondary_problems(
     elif ready < desired:
         cause = f"{ready} of {desired} Pods of {owner} are Ready"
         yield CheckProblem(cause, describe, CheckState.WARNING, page)
+    if secondary.lost_config_map:
+        yield CheckProblem(
+            f"{owner} has no ConfigMap {space}/{secondary.lost_config_map} with the configuration "
+            "that its status names: its next Pod does not start",
+            f"{describe}; the operator creates it if it runs",
+            link=page,
+        )
     if desired:
         yield from lease_problems(
             facts,

@@ -59,6 +59,9 @@ RUNNING: Final = tuple(
 )
 """Those of `check` that `status` shows as well: what no condition of KubeScheduler reports."""
 
+UNOBSERVED: Final = tuple(check for check in AFTER if check.name == "schedulers")
+"""What `status` shows as well while no operator observes the control plane's schedulers."""
+
 
 def run_checks(checks: Sequence[Check], facts: ClusterFacts) -> tuple[CheckResult, ...]:
     return tuple(result for check in checks for result in run_check(check, facts))

@@ -6,11 +6,10 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...base import names
-from ...base.management import management_state
+from ...base.management import MANAGED, management_state
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...config.language.merging.presets import changes_of_default_profile
@@ -23,8 +22,8 @@ from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
 from ..checks.check import CheckState, ClusterFacts
-from ..checks.operation import INFORMATIONAL, silence
-from ..checks.table import RUNNING, run_checks
+from ..checks.operation import INFORMATIONAL, severity, silence
+from ..checks.table import RUNNING, UNOBSERVED, run_checks
 from ..cluster import cluster_configuration
 from ..cluster.compare import parse_revision
 from ..cluster.connection import connected
@@ -88,7 +87,6 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     from ..adoption.cluster_facts import facts_of_pods
 
     facts = await facts_of_pods(api, ClusterFacts(api.clock.now(), platform))
-    facts = replace(facts, now=api.clock.now())  # after a response, the API server's time
     scheduler = mapping(await find_singleton(api, kinds.SCHEDULERS))
     kubescheduler = await find_singleton(api, kinds.KUBE_SCHEDULERS)
     reported = await find_object(api, kinds.CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR))
@@ -103,6 +101,7 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     secondaries = await _listed(api, kinds.SECONDARY_SCHEDULERS)
     kubeadm = await _kubeadm(api, platform)
     observed = _observed(facts)
+    problems = [*_problems(kubescheduler), *observed[CheckState.FAILED]]
     overall = {condition["type"]: condition for condition in _conditions(reported)}
     progressing = overall.get("Progressing", {})
     spec = mapping(mapping(kubescheduler).get("spec"))
@@ -111,9 +110,7 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     lease = mapping(facts.operand_lease.value)
     holder = "" if idle else str(mapping(lease.get("spec")).get("holderIdentity") or "")
     return {
-        "healthy": overall.get("Available", {}).get("status") == "True"
-        and overall.get("Degraded", {}).get("status") == "False"
-        and not observed[CheckState.FAILED],
+        "healthy": not problems and _is_reported_healthy(kubescheduler, overall),
         "profile": mapping(scheduler.get("spec")).get("profile") or "LowNodeUtilization",
         "profileChangedBy": changes_of_default_profile(spec),
         "logLevel": spec.get("logLevel") or "Normal",
@@ -126,14 +123,14 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
         "conditions": {type_: c["status"] for type_, c in sorted(overall.items())},
         "progress": progressing.get("message", ""),
         "progressing": progressing.get("status") == "True",
-        "problems": [*_problems(kubescheduler), *observed[CheckState.FAILED]],
+        "problems": problems,
         "notObserved": [found["message"] for found in observed[CheckState.NOT_CHECKED]],
         "warnings": [
             *(
                 {"object": found["condition"], "message": found["message"]}
                 for found in observed[CheckState.WARNING]
             ),
-            *_warnings(kubescheduler, "KubeScheduler", *INFORMATIONAL, names.KUBEADM_UPGRADE),
+            *_warnings(kubescheduler, "KubeScheduler", *INFORMATIONAL),
             *(
                 warning
                 for obj in (*profiles, *extenders, *settings)
@@ -166,6 +163,16 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     }
 
 
+def _is_reported_healthy(
+    kubescheduler: Object | None, overall: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """Whether the ClusterOperator reports that all is well; it reports nothing unless Managed."""
+    if management_state(kubescheduler).state != MANAGED:
+        return True
+    expected = {"Available": "True", "Degraded": "False"}
+    return all(overall.get(type_, {}).get("status") == good for type_, good in expected.items())
+
+
 def _lease_place(platform: Platform) -> str:
     lease = lease_of(platform)
     return f"{lease.namespace}/{lease.name}"
@@ -174,7 +181,8 @@ def _lease_place(platform: Platform) -> str:
 def _observed(facts: ClusterFacts) -> dict[CheckState, list[dict[str, str]]]:
     """Return what the Pods, Deployments and Leases show now, whatever the conditions say."""
     found: dict[CheckState, list[dict[str, str]]] = {state: [] for state in CheckState}
-    for result in run_checks(RUNNING, facts):
+    checks = (*RUNNING, *UNOBSERVED) if silence(facts) else RUNNING
+    for result in run_checks(checks, facts):
         texts = {"condition": result.check, "reason": "Observed", "message": result.cause}
         found[result.state].append({**texts, "hint": result.hint})
     return found
@@ -242,12 +250,9 @@ def _problems(kubescheduler: Object | None) -> Iterator[dict[str, str]]:
         message = 'KubeScheduler "cluster" does not exist: is the operator installed?'
         yield {"condition": "KubeScheduler", "reason": "NotFound", "message": message}
     for condition in _conditions(kubescheduler):
-        type_, status = condition["type"], condition["status"]
-        if (type_.endswith("Degraded") and status == "True") or (
-            type_.endswith("Available") and status == "False"
-        ):
+        if severity(condition) is CheckState.FAILED:
             texts = {key: condition.get(key, "") for key in ("reason", "message")}
-            yield {"condition": type_, **texts}
+            yield {"condition": condition["type"], **texts}
 
 
 def _state(obj: Object) -> str:

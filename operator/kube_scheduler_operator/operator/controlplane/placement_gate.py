@@ -45,7 +45,7 @@ NOT_KNOWN: Final = "NotKnown"
 FAILED: Final = "Failed"
 """Results of a simulation; NOT_KNOWN: it does not try all that the edit may change."""
 
-HELD: Final = "Held"
+HELD: Final = names.REASON_HELD
 PASSED: Final = "Passed"
 APPROVED: Final = "Approved"
 """States of a check, beside SIMULATING."""

@@ -24,7 +24,7 @@ KIND: Final = "SchedulerExtender"
 NOT_CALLED: Final = "NotCalledYet"
 NOT_READY: Final = "AgentsNotReady"
 NOT_ACCEPTED: Final = "NotAccepted"
-NOT_MANAGED: Final = "NotManaged"
+NOT_MANAGED: Final = names.REASON_NOT_MANAGED
 FAILING: Final = "AgentsFailing"
 
 

@@ -457,6 +457,7 @@ def test_a_node_without_a_scheduler_and_a_lease_that_is_not_renewed() -> None:
         ("StaticPodsAvailable", "False", CheckState.FAILED),
         ("NextVersionUpgradeable", "False", CheckState.WARNING),
         ("VersionSkew", "True", CheckState.WARNING),
+        ("KubeadmUpgrade", "True", CheckState.WARNING),
         ("StaticPodsAvailable", "True", CheckState.OK),
         ("NodeInstallerProgressing", "True", CheckState.OK),
     ],
@@ -484,6 +485,7 @@ def secondary_facts(
     age: float = 1,
     has_deployment: bool = True,
     image: str = "",
+    lost: str = "",
     **spec: Any,
 ) -> dict[str, Any]:
     """The facts of SecondaryScheduler `packed`, which wants two Pods."""
@@ -497,7 +499,7 @@ def secondary_facts(
         for at, is_ready in enumerate(ready)
     ]  # fmt: skip
     deployment = obj("packed") if has_deployment else None
-    facts = SecondaryFacts(deployment, pods, operator_lease(age))
+    facts = SecondaryFacts(deployment, pods, operator_lease(age), lost)
     conditions = [{"type": "Available", "status": "True"}, {"type": "Assigned", "status": "True"}]
     scheduler = obj(
         "packed",
@@ -520,6 +522,7 @@ def secondary_facts(
         (secondary_facts((False, False)), CheckState.FAILED, "no Pod of SecondaryScheduler"),
         (secondary_facts((True, False)), CheckState.WARNING, "1 of 2 Pods"),
         (secondary_facts(age=60), CheckState.FAILED, "has not renewed it since"),
+        (secondary_facts(lost="packed-config-1"), CheckState.FAILED, "no ConfigMap x/packed-con"),
         (secondary_facts((), replicas=0), CheckState.OK, "all 1"),
     ],
 )
@@ -573,9 +576,7 @@ def test_what_applies_an_assignment_must_exist_and_answer(
 ) -> None:
     facts = secondary_facts(assign={})
     operator = {"status": {"readyReplicas": ready}}
-    found = one(
-        "assignment", assignment_way=way, webhook_service={}, deployment=operator, **facts
-    )
+    found = one("assignment", assignment_way=way, webhook_service={}, deployment=operator, **facts)
     assert (found.state, part in found.cause) == (state, True)
 
 
@@ -617,13 +618,57 @@ def test_an_account_that_may_do_everything_is_named_with_its_binding() -> None:
     assert fine.state is CheckState.OK
 
 
+OVERALL = {**obj("kube-scheduler"), "status": {"conditions": [{}]}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"), [("Held", CheckState.WARNING), ("Simulating", CheckState.OK)]
+)
+def test_an_edit_that_waits_for_an_approval_is_a_warning(reason: str, state: CheckState) -> None:
+    type_ = names.PLACEMENT_CHECK_PROGRESSING
+    condition = {"type": type_, "status": "True", "reason": reason, "message": "the edit is held"}
+    kubescheduler = obj("cluster", status={"conditions": [condition]})
+    found = one("conditions", kubescheduler=kubescheduler, cluster_operator=OVERALL)
+    assert found.state is state
+    assert state is CheckState.OK or "rollout approve" in found.hint
+
+
+@pytest.mark.parametrize("management", ["Unmanaged", "Removed"])
+def test_conditions_that_the_operator_does_not_observe_are_a_warning(management: str) -> None:
+    unknown = {"type": names.HAND_EDITS, "status": "Unknown", "reason": management}
+    kubescheduler = obj(
+        "cluster", spec={"managementState": management}, status={"conditions": [unknown]}
+    )
+    found = one("conditions", kubescheduler=kubescheduler, cluster_operator=OVERALL)
+    assert found.state is CheckState.WARNING
+    assert f"spec.managementState of KubeScheduler cluster is {management}" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "state"),
+    [
+        ("Unknown", "NotManaged", CheckState.OK),  # the server of a SchedulerExtender with a URL
+        ("Unknown", "Unmanaged", CheckState.WARNING),
+        ("False", "AgentsNotReady", CheckState.FAILED),
+        ("True", "AsExpected", CheckState.OK),
+    ],
+)
+def test_an_object_whose_state_is_not_known_has_not_failed(
+    status: str, reason: str, state: CheckState
+) -> None:
+    condition = {"type": names.AVAILABLE, "status": status, "reason": reason}
+    extender = obj("external", status={"conditions": [condition]})
+    listed: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}
+    listed["SchedulerExtender"] = Observed({"external": extender})
+    assert one("objects", kinds=listed, operator_lease=operator_lease(1)).state is state
+
+
 @pytest.mark.parametrize(("age", "state"), [(1, CheckState.OK), (60, CheckState.WARNING)])
 def test_a_report_of_a_stopped_operator_is_marked(age: float, state: CheckState) -> None:
     good = {"conditions": [{"type": "StaticPodsAvailable", "status": "True"}]}
     facts = {"operator_lease": operator_lease(age), **secondary_facts()}
-    overall = obj("kube-scheduler") | {"status": {"conditions": [{}]}}
     kubescheduler = obj("cluster", status=good)
-    found = one("conditions", kubescheduler=kubescheduler, cluster_operator=overall, **facts)
+    found = one("conditions", kubescheduler=kubescheduler, cluster_operator=OVERALL, **facts)
     assert found.state is state
     others: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}
     facts["kinds"] = {**others, **facts["kinds"]}

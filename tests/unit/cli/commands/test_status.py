@@ -15,6 +15,7 @@ from kube_scheduler_operator.cli.commands import status
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     LOAD_POLICIES,
+    NODES,
     PODS,
     SCHEDULERS,
 )
@@ -212,7 +213,7 @@ async def test_of_how_many_nodes_the_load_is_known(cluster: Cluster) -> None:
     }
 
 
-@pytest.mark.parametrize("type_", [*INFORMATIONAL, names.KUBEADM_UPGRADE])
+@pytest.mark.parametrize("type_", INFORMATIONAL)
 async def test_every_informational_condition_is_a_warning(cluster: Cluster, type_: str) -> None:
     healthy(cluster)
     condition = {"type": type_, "status": "True", "reason": "R", "message": "what is so"}
@@ -232,6 +233,45 @@ async def test_an_operator_that_does_not_run_is_a_problem_whatever_the_condition
     assert done.out.startswith("PROBLEM  operator (Observed)")
     assert "(observed before the operator stopped)" in done.out
     assert "kubectl -n kube-scheduler-operator logs" in done.out.partition("Next: ")[2]
+
+
+async def test_a_scheduler_that_is_gone_while_no_operator_observes_it_is_a_problem(
+    cluster: Cluster,
+) -> None:
+    healthy(cluster)
+    cluster.lease(KUBEADM.operator_namespace, KUBEADM.operator.lease, age=60)
+    labels = {"node-role.kubernetes.io/control-plane": ""}
+    cluster.api.served.add(NODES)
+    for name in ("a", "b"):
+        cluster.put(NODES, {"metadata": {"name": name, "labels": labels}})
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)
+    messages = [p["message"] for p in shown["problems"] if p["condition"] == "schedulers"]
+    assert [message for message in messages if "node b has no scheduler Pod" in message]
+    assert shown["notObserved"] == []
+
+
+async def test_what_the_operator_does_not_observe_is_no_problem(cluster: Cluster) -> None:
+    """The ClusterOperator is Unknown then; `check` has a warning."""
+    healthy(cluster)
+    conditions = [{"type": type_, "status": "Unknown"} for type_ in ("Available", "Degraded")]
+    cluster.put(
+        CLUSTER_OPERATORS,
+        {"metadata": {"name": names.CLUSTEROPERATOR}, "status": {"conditions": conditions}},
+    )
+    assert (await cluster.run("status")).code == 1
+    cluster.kubescheduler({"a": 2}, managementState="Unmanaged")
+    assert (await cluster.run("status")).code == 0
+    gone = {"type": names.STATIC_PODS_AVAILABLE, "status": "False", "message": "no scheduler"}
+    status = {"conditions": [gone]}
+    cluster.kubescheduler({"a": 2}, managementState="Unmanaged", status=status)
+    assert (await cluster.run("status")).code == 1
+
+
+async def test_a_problem_counts_before_the_cluster_operator_reports_it(cluster: Cluster) -> None:
+    healthy(cluster)
+    bad = {"type": names.SECONDARY_DEGRADED, "status": "True", "reason": "R", "message": "m"}
+    cluster.kubescheduler({"a": 2}, status={"conditions": [bad]})
+    assert (await cluster.run("status")).code == 1
 
 
 async def test_a_holder_that_does_not_renew_its_lease_does_not_lead(cluster: Cluster) -> None:
