@@ -29,9 +29,11 @@ class Truth:
     # SecondarySchedulers whose Pods, Deployment or Lease are not as they should be
     down: Collection[str] = ()
     assigns: bool = True  # new Pods get the schedulerName of the scheduler with spec.assign
-    ready: bool = True  # the Pods of that scheduler are, with the configuration of its spec
+    # the Pods of that scheduler are, with the configuration of its spec, and of what it refers to
+    ready: bool = True
     checks: tuple[str, ...] = ()  # the checks that fail or warn, besides those of the above
     text: str = ""  # what check and status name; empty: nothing is wrong
+    is_warning: bool = False  # whether nothing has failed, so that both end with 0
 
     @property
     def problems(self) -> set[str]:
@@ -43,6 +45,11 @@ class Truth:
             *(() if self.assigns else ("assignment",)),
         }
 
+    @property
+    def code(self) -> int:
+        """The exit code of check and status."""
+        return 1 if self.text and not self.is_warning else 0
+
 
 def causes(document: Mapping[str, Any]) -> dict[str, list[str]]:
     """The causes of each check that is not ok, from `check -o json`."""
@@ -53,18 +60,19 @@ def causes(document: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def expect_check(document: Mapping[str, Any], truth: Truth) -> None:
+def expect_check(code: int, document: Mapping[str, Any], truth: Truth) -> None:
     found = causes(document)
     assert set(found) == truth.problems, found
     assert truth.text in "\n".join(cause for causes_ in found.values() for cause in causes_)
+    assert code == truth.code, found
 
 
 def expect_status(code: int, document: Mapping[str, Any], truth: Truth) -> None:
-    keys = ("problems", "warnings", "assignments")
+    keys = ("problems", "warnings", "assignments", "progress", "managementState")
     shown = json.dumps([document[key] for key in keys], ensure_ascii=False)
     if set(truth.checks) != {"operator-rights"}:  # rights are what `check` is for
         assert truth.text in shown, shown
-        assert code == (1 if truth.text else 0), shown
+        assert code == truth.code, shown
     assert (document["silence"] == "") is truth.observes, document["silence"]
     assert document["notObserved"] == []
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
 from cluster import lifecycle, nodes
-from cluster.api import ApiError
 from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 from kube_scheduler_operator.base import names
 
@@ -20,12 +18,11 @@ from ..conftest import (
     LOAD_POLICIES,
     MANIFEST,
     OPERATOR_SETTINGS,
-    PODS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
 )
 from ..faults import dead, hung
-from .world import DEFAULT, LATE, OURS, PACKED, World, eventually
+from .world import DEFAULT, LATE, OURS, PACKED, World
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -48,7 +45,7 @@ class State(Truth):
     conditions: tuple[str, ...] = ()
     settled: bool = True  # `rollout watch` succeeds for the control plane's scheduler
     outcome: str = "installed"  # of the newest revision
-    available: bool = True  # of the ClusterOperator
+    available: str = "True"  # of the ClusterOperator
 
 
 def both(*breaks: Break) -> Break:
@@ -283,49 +280,55 @@ STATES: dict[str, State] = {
         breaks=account_is_administrator, checks=("operator-rights",), text="left-behind",
     ),
     "the scheduler crashes": State(
-        breaks=scheduler_crashes, idle={DEFAULT}, conditions=NO_SCHEDULER, available=False,
+        breaks=scheduler_crashes, idle={DEFAULT}, conditions=NO_SCHEDULER, available="False",
         checks=("conditions", "schedulers"), text="no scheduler",
     ),
     "the scheduler hangs": State(
-        breaks=scheduler_hangs, idle={DEFAULT}, conditions=NO_SCHEDULER, available=False,
+        breaks=scheduler_hangs, idle={DEFAULT}, conditions=NO_SCHEDULER, available="False",
         checks=("conditions", "schedulers"), text="kube-system/kube-scheduler",
     ),
     "the operator has stopped, and the scheduler's manifest is deleted": State(
         breaks=both(scaled_to_zero, no_manifest), observes=False, idle={DEFAULT}, assigns=False,
         checks=(*OUTDATED, "schedulers"), text="has no scheduler Pod",
     ),
-    "Unmanaged": State(breaks=managed_as("Unmanaged"), settled=False),
+    "Unmanaged": State(
+        breaks=managed_as("Unmanaged"), settled=False, available="Unknown",
+        checks=("conditions",), text="Unmanaged", is_warning=True,
+    ),
     "Unmanaged, and the manifest is edited": State(
-        breaks=both(managed_as("Unmanaged"), edited_manifest), settled=False,
-        conditions=(names.HAND_EDITS, names.STATIC_PODS_DEGRADED),
-        checks=("conditions",), text=MANIFEST,
+        breaks=both(managed_as("Unmanaged"), edited_manifest), settled=False, available="Unknown",
+        checks=("conditions",), text="Unmanaged", is_warning=True,
     ),
     "Unmanaged, and the manifest is deleted": State(
         breaks=both(managed_as("Unmanaged"), no_manifest), settled=False,
-        idle={DEFAULT}, conditions=(names.HAND_EDITS, *NO_SCHEDULER), available=False,
-        checks=("conditions", "schedulers"), text="has no scheduler Pod",
+        idle={DEFAULT}, conditions=(names.STATIC_PODS_AVAILABLE,), available="Unknown",
+        checks=("conditions", "schedulers"), text="no scheduler",
     ),
-    "Removed": State(breaks=managed_as("Removed")),
+    "Removed": State(
+        breaks=managed_as("Removed"), available="Unknown",
+        checks=("conditions",), text="Removed", is_warning=True,
+    ),
     "the control-plane node is not Ready": State(
         breaks=node_is_away, conditions=(names.NODES_DEGRADED,),
         checks=("conditions", "nodes"), text="not ready",
     ),
     "a revision is refused": State(
         breaks=edited(
-            KUBESCHEDULER, unsupportedConfigOverrides={"arguments": {"bind-address": "203.0.113.77"}}
+            KUBESCHEDULER,
+            unsupportedConfigOverrides={"arguments": {"bind-address": "203.0.113.77"}},
         ),
         conditions=(names.NODE_INSTALLER_DEGRADED, names.OVERRIDES_UPGRADEABLE),
         checks=("conditions", "revisions"), settled=False, outcome="failed", text="203.0.113.77",
     ),
     "an edit is held": State(
         breaks=both(gate, edited(KUBESCHEDULER, unsupportedConfigOverrides=only_in("held"))),
-        conditions=(names.OVERRIDES_UPGRADEABLE,),
-        checks=("conditions",), settled=False, text="the edit is held",
+        conditions=(names.OVERRIDES_UPGRADEABLE, names.PLACEMENT_CHECK_PROGRESSING),
+        checks=("conditions",), settled=False, text="the edit is held", is_warning=True,
     ),
     "a setting has no effect": State(
         breaks=edited(SCHEDULER, defaultNodeSelector="type=user"),
         conditions=(names.INEFFECTIVE_SETTINGS,),
-        checks=("conditions",), text="spec.defaultNodeSelector",
+        checks=("conditions",), text="spec.defaultNodeSelector", is_warning=True,
     ),
     "a profile is invalid": State(
         breaks=created(*PROFILES, "bad", plugins={"score": {"enabled": [{"name": "Nope"}]}}),
@@ -334,7 +337,7 @@ STATES: dict[str, State] = {
     ),
     "a profile names no scheduler": State(
         breaks=created(*PROFILES, "lost", scheduler="nowhere"),
-        conditions=(names.SCHEDULER_PROFILES_DEGRADED,),
+        conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
         checks=("conditions", "objects"), text="nowhere",
     ),
     "an extender's agents cannot start": State(
@@ -368,8 +371,8 @@ STATES: dict[str, State] = {
         assigns=False, checks=OUTDATED, text="has no Deployment",
     ),
     "the operator has stopped, and the secondary scheduler's ConfigMap is lost": State(
-        breaks=both(scaled_to_zero, no_config_map), observes=False, assigns=False,
-        checks=OUTDATED, text="is scaled to 0",
+        breaks=both(scaled_to_zero, no_config_map), observes=False, assigns=False, down={PACKED},
+        checks=OUTDATED, text=f"no ConfigMap {OPERATOR_NAMESPACE}/{PACKED}-config-",
     ),
     "the webhook is deleted": State(breaks=no_webhook, assigns=False, text="MutatingWebhook"),
     "the webhook's Service is deleted": State(

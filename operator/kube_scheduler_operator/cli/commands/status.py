@@ -48,7 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "status",
         description="Shows the state of the cluster's scheduler on one screen, problems first. The "
-        "exit code is 1 if the scheduler is Degraded or not Available.",
+        "exit code is 1 if there is a problem.",
     )
     parser.add_argument(
         "--verbose",

@@ -154,11 +154,23 @@ def blocking_problem(kubescheduler: Mapping[str, Any]) -> str:
     return ""
 
 
-def settled(kubescheduler: Mapping[str, Any], message: str) -> tuple[End, str]:
-    """Return the end of a complete rollout, and its message: whether every object is in it."""
-    for condition in (kubescheduler.get("status") or {}).get("conditions") or ():
-        if condition["type"] in _LEFT_OUT and condition.get("status") == "True":
-            return End.FAILED, f"{message}, without an object that is refused: {_text(condition)}"
+def settled(
+    kubescheduler: Mapping[str, Any],
+    message: str,
+    refused: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[End, str]:
+    """Return the end of a complete rollout, and its message: whether every object is in it.
+
+    `refused` has the objects of a SecondaryScheduler that are not, and why.
+    """
+    left_out = [
+        _text(condition)
+        for condition in (kubescheduler.get("status") or {}).get("conditions") or ()
+        if condition["type"] in _LEFT_OUT and condition.get("status") == "True"
+    ]
+    left_out += [f"{name}: {why}" for name, why in sorted(refused.items())]
+    if left_out:
+        return End.FAILED, f"{message}, without an object that is refused: {left_out[0]}"
     return End.DONE, message
 
 
@@ -243,11 +255,13 @@ def read_scheduler(
     kubescheduler: Mapping[str, Any],
     source: Mapping[str, Any] | None = None,
     pending: Mapping[str, str] = MappingProxyType({}),
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> SchedulerRollout:
     """Read the state of a SecondaryScheduler's rollout.
 
     For ours, errors of KubeScheduler count as well, and it has no end before the operator has
-    observed KubeScheduler and `source`, the Scheduler "cluster". `pending` is that of `read_state`.
+    observed KubeScheduler and `source`, the Scheduler "cluster". `pending` is that of `read_state`,
+    `left_out` has the objects that are refused, and why.
     """
     name = str(scheduler["metadata"]["name"])
     status = mapping(scheduler.get("status"))
@@ -276,7 +290,7 @@ def read_scheduler(
         end, message = End.FAILED, refused or problem
     elif observed and progressing.get("status") == "False" and ready >= replicas and not pending:
         done = f"configuration {status.get('configHash', '')} runs; {pods}"
-        end, message = settled(kubescheduler if is_ours(scheduler) else {}, done)
+        end, message = settled(kubescheduler if is_ours(scheduler) else {}, done, left_out)
     waits = {name: str(progressing.get("message") or pods)} if end is None else {}
     shown = problem if end is None else ""
     running = str(status.get("configHash") or "")
@@ -312,7 +326,7 @@ async def follow(
     if scheduler is None:
 
         async def poll() -> RolloutState:
-            pending = await _pending(api, platform, {CONTROL_PLANE})
+            pending = await _pending(api, platform, await _attached(api, {CONTROL_PLANE}))
             return read_state(await get_kubescheduler(api), await _source(api), pending)
 
         return await watch(poll, report, seconds, report_changes)
@@ -321,19 +335,47 @@ async def follow(
     async def poll_scheduler() -> SchedulerRollout:
         current = await find_scheduler(api, platform, name) or {}
         own = {name, CONTROL_PLANE} if is_ours(current) else {name}
-        pending = await _pending(api, platform, own)
-        return read_scheduler(current, await get_kubescheduler(api), await _source(api), pending)
+        attached = await _attached(api, own)
+        pending, left_out = await _pending(api, platform, attached), _refused(attached)
+        source = await _source(api)
+        return read_scheduler(current, await get_kubescheduler(api), source, pending, left_out)
 
     return await watch(poll_scheduler, report, seconds, scheduler_changes)
 
 
-async def _pending(
-    api: ApiClient, platform: Platform, schedulers: Collection[str]
-) -> dict[str, str]:
-    """Return the objects of these schedulers that will cause another rollout, and their waits.
+async def _attached(api: Api, schedulers: Collection[str]) -> dict[str, Object]:
+    """Return the objects of these schedulers, by kind and name.
 
-    Kinds that are not installed, or that the user may not read, are left out. Without an operator,
-    nothing is rolled out, and its reports are of an earlier time.
+    Kinds that are not installed, or that the user may not read, are left out.
+    """
+    attached: dict[str, Object] = {}
+    for resource in (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, OPERATOR_SETTINGS):
+        with suppress(Forbidden):
+            for name, obj in (await list_by_name(api, resource) or {}).items():
+                if scheduler_of(mapping(obj.get("spec"))) in schedulers:
+                    attached[f"{resource.kind} {name}"] = obj
+    return attached
+
+
+def _refused(attached: Mapping[str, Object]) -> dict[str, str]:
+    """Return the objects whose last edit is not in use, and why."""
+    conditions = {
+        name: condition_in(mapping(obj.get("status")), names.ACCEPTED)
+        for name, obj in attached.items()
+    }
+    return {
+        name: str(condition.get("message") or condition.get("reason", ""))
+        for name, condition in conditions.items()
+        if condition.get("status") == "False"
+    }
+
+
+async def _pending(
+    api: ApiClient, platform: Platform, attached: Mapping[str, Object]
+) -> dict[str, str]:
+    """Return the attached objects that will cause another rollout, and what each one waits for.
+
+    Without an operator, nothing is rolled out, and its reports are of an earlier time.
     """
     pending: dict[str, str] = {}
     lease = LEASES.named(platform.operator.lease, platform.operator_namespace)
@@ -342,15 +384,7 @@ async def _pending(
         place = f"{lease.namespace}/{lease.name}"
         if problem := lease_problem(observed, place, "operator", api.clock.now()):
             pending["operator"] = problem
-    for resource in (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, OPERATOR_SETTINGS):
-        try:
-            objects = await list_by_name(api, resource) or {}
-        except Forbidden:
-            continue
-        for name, obj in objects.items():
-            if scheduler_of(mapping(obj.get("spec"))) in schedulers and (wait := awaited(obj)):
-                pending[f"{resource.kind} {name}"] = wait
-    return pending
+    return pending | {name: wait for name, obj in attached.items() if (wait := awaited(obj))}
 
 
 def awaited(obj: Mapping[str, Any]) -> str:
