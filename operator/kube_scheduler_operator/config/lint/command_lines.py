@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ...base.findings import ERROR, WARNING, Path, Problem, Severity, did_you_mean, listing
+from ...base.objects import mapping
 from ..language.feature_gates import Gates
 from ..language.flags import validate_flags, void_flags
 from ..language.schema import KIND
@@ -22,12 +23,15 @@ from .checks import (
     stock_of,
 )
 from .documents.linking import Readers, mount_of
+from .forms.document_fields import at, objects, text
 from .forms.form import KUBE_SCHEDULER, CommandLine, Mount
 
 NO_CONFIG_FLAG: Final = "NoConfigFlag"
 FILE_NOT_MOUNTED: Final = "FileNotMounted"
 OTHER_NAMESPACE: Final = "OtherNamespace"
 MISSING_KEY: Final = "MissingKey"
+_OF_IMAGES: Final = ("/etc/ssl/", "/usr/", "/run/secrets/", "/var/run/secrets/")
+"""Directories of an image's own CAs, and where the kubelet puts the token of a ServiceAccount."""
 
 
 def check_command(
@@ -65,8 +69,7 @@ def _check_files(
         return
     file, mount = argument.value, mount_of(command, argument.value)
     if mount is None:
-        where = "the Pod" if command.account or command.image else f"{command.program}'s Pod"
-        message = f"no volume of {where} has {file}, which --{command.config_flag} names"
+        message = f"no volume of {_pod_of(command)} has {file}, which --{command.config_flag} names"
         effect = ": kube-scheduler does not start" if stock else "; the image may have it"
         fix = command.mount_fix.replace("FILE", file)
         severity: Severity = ERROR if stock else WARNING
@@ -85,6 +88,33 @@ def _check_files(
         mounts = f"[{{hostPath: ./kube-scheduler.yaml, containerPath: {file}}}]"
         fix = f"add to that node: extraMounts: {mounts}"
         yield Problem(FILE_NOT_MOUNTED, mount.at or argument.path, message, fix)
+
+
+def check_named_files(config: Mapping[str, Any], command: CommandLine) -> Iterator[Problem]:
+    """Check that the container has the files that a valid configuration names."""
+    if command.mounts is None:
+        return
+    stock = stock_of(command)
+    for path, file in _named_files(config):
+        if file.startswith("/") and not file.startswith(_OF_IMAGES) and not mount_of(command, file):
+            effect = "kube-scheduler does not start" if stock else "the image may have it"
+            message = f"no volume of {_pod_of(command)} has {file}: {effect}"
+            fix = command.mount_fix.replace("FILE", file)
+            yield Problem(FILE_NOT_MOUNTED, path, message, fix, ERROR if stock else WARNING)
+
+
+def _named_files(config: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield what kube-scheduler reads when it starts: kubeconfig, CAs, certificates and keys."""
+    yield ("clientConnection", "kubeconfig"), text(at(config, "clientConnection", "kubeconfig"))
+    for index, extender in objects(config.get("extenders")):
+        tls = mapping(extender.get("tlsConfig"))
+        for key in ("ca", "cert", "key"):
+            if not tls.get(f"{key}Data"):  # which counts before the file
+                yield ("extenders", index, "tlsConfig", f"{key}File"), text(tls.get(f"{key}File"))
+
+
+def _pod_of(command: CommandLine) -> str:
+    return "the Pod" if command.account or command.image else f"{command.program}'s Pod"
 
 
 def _check_keys(

@@ -31,6 +31,7 @@ from .checks import (
     is_read_by_volcano,
     target_of,
 )
+from .command_lines import check_named_files
 from .forms.form import CommandLine
 from .forms.kubeadm import KUBECONFIG
 from .places import refused
@@ -94,6 +95,8 @@ def _warnings(
         # A static Pod is the control plane's scheduler, whatever its leader election.
         if not (is_static and problem.reason == SECOND_DEFAULT_SCHEDULER):
             yield problem
+    if item.reader is not None:
+        yield from check_named_files(config, item.reader)
 
 
 def is_run_by_provider(item: Item, options: CheckOptions) -> bool:
