@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     info = tmp_path / "few_siblings-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: few-siblings\nVersion: 1.0\n")
-    group, line = block("toml").splitlines()
-    points = group.replace('project.entry-points."', "").replace('"]', "]")
-    (info / "entry_points.txt").write_text(f"{points}\n{line.replace(chr(34), '')}\n")
+    project = tomllib.loads(block("toml"))["project"]
+    assert project["name"] == "few-siblings"
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {target}" for name, target in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     yield
@@ -172,3 +176,9 @@ def test_what_built_in_policies_use_can_be_imported_by_others(module: str, name:
 def test_a_policy_needs_nothing_but_the_published_modules() -> None:
     modules = {module for module, _ in published()}
     assert {"arrays", "cluster", "node_loads", "node_policy", "pods", "policy"} <= modules
+
+
+def test_the_image_of_the_example_is_built_without_the_operators_programs() -> None:
+    _, built = PAGE.read_text().split("FROM kube-scheduler-operator\n")
+    instructions = [line.split()[0] for line in built.split("```")[0].splitlines()]
+    assert set(instructions) == {"COPY", "ENV"}  # the operator's image has no pip
