@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
+from ...base.foreign_text import one_line
 from ...base.quantities import CPU, MEMORY
 from ...simulate.placements import PlacementOutcome, Spread, spread
 from .answer import ConfigurationResult
@@ -36,13 +37,18 @@ def svg(title: str, columns: Sequence[ConfigurationResult]) -> str:
         [
             f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' "
             f"width='{width}' height='{height}' role='img' {_FONT} font-size='12'>",
-            f"<title>{escape(title)}</title>",
+            f"<title>{_text(title)}</title>",
             f"<rect width='{width}' height='{height}' fill='#ffffff'/>",
-            f"<text x='{_LEFT}' y='22' font-size='16' font-weight='600'>{escape(title)}</text>",
+            f"<text x='{_LEFT}' y='22' font-size='16' font-weight='600'>{_text(title)}</text>",
             *shapes,
             "</svg>\n",
         ]
     )
+
+
+def _text(foreign: str) -> str:
+    """Return a text of others as XML: one line of visible characters."""
+    return escape(one_line(foreign))
 
 
 def _panel(at: int, column: ConfigurationResult, rows: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -50,7 +56,7 @@ def _panel(at: int, column: ConfigurationResult, rows: Sequence[tuple[str, str]]
     runs = len(column.outcomes)
     of = f"{runs} run" if runs == 1 else f"{runs} runs"
     yield (
-        f"<text x='{left}' y='44' font-size='14' font-weight='600'>{escape(column.title)}</text>"
+        f"<text x='{left}' y='44' font-size='14' font-weight='600'>{_text(column.title)}</text>"
         f"<text x='{left + _WIDTH}' y='44' text-anchor='end' fill='#666666'>{of}</text>"
     )
     for row, resource in enumerate(_COLOURS):
@@ -58,8 +64,8 @@ def _panel(at: int, column: ConfigurationResult, rows: Sequence[tuple[str, str]]
     top = _TOP + len(_COLOURS) * _ROW
     for number, (name, value) in enumerate(rows):
         y = top + number * _LINE
-        yield f"<text x='{left}' y='{y}' fill='#444444'>{escape(name)}</text>"
-        yield f"<text x='{left + _WIDTH}' y='{y}' text-anchor='end'>{escape(value)}</text>"
+        yield f"<text x='{left}' y='{y}' fill='#444444'>{_text(name)}</text>"
+        yield f"<text x='{left + _WIDTH}' y='{y}' text-anchor='end'>{_text(value)}</text>"
 
 
 def _diagram(

@@ -9,6 +9,7 @@ from kube_scheduler_operator.cli.simulation.answer import ConfigurationResult
 from kube_scheduler_operator.cli.simulation.picture import ranked, svg
 from kube_scheduler_operator.simulate.placements import Spread
 
+from ....hostile import HOSTILE, expect_harmless
 from ...simulate.outcomes import RUNS
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -31,3 +32,10 @@ def test_a_picture_has_a_panel_for_each_configuration_and_a_bar_for_each_node() 
     assert len(bars) == 2 * 2
     heights = sorted(float(each.get("height", "")) for each in bars)
     assert heights == [0.0, 45.0, 90.0, 135.0]  # of 150: 0 %, 30 %, 60 %, 90 %
+
+
+def test_a_picture_has_the_visible_characters_of_hostile_names() -> None:
+    picture = svg(HOSTILE, [ConfigurationResult(HOSTILE, RUNS)])
+    ElementTree.fromstring(picture)
+    expect_harmless(picture)
+    picture.encode()
