@@ -5,8 +5,9 @@ SubjectAccessReview decides what it may read: one that scrapes metrics needs the
 nonResourceURL "/metrics".
 
 Any client that reaches the port can send tokens without end, and each unknown one is a request to
-the API server. So reviews are limited, for each address and for all together. A client that was
-allowed before is always reviewed, and no other one displaces it from the cache.
+the API server. So reviews are limited, for each address and for all together; addresses that come
+seldom, as one with a new token does, do not share the limit of those that come often. A client that
+was allowed before is always reviewed, and no other one displaces it from the cache.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ REVIEWS: Final = 1.0  # reviews a second for one address, in the long run
 REVIEWS_AT_ONCE: Final = 10
 ALL_REVIEWS: Final = 10.0  # the same for all addresses together
 ALL_REVIEWS_AT_ONCE: Final = 50
+SELDOM: Final = 60.0  # seconds between reviews of an address that comes seldom
 _PATIENCE: Final = 0.001  # seconds: rounding errors of the limits
 
 
@@ -133,7 +135,10 @@ class CachedReviews:
         self._refused = _Results(_CACHE_SIZE)
         self._running: dict[_Question, asyncio.Future[AuthorizationResult]] = {}
         self._by_address = AddressRate(REVIEWS, REVIEWS_AT_ONCE, _PATIENCE, clock)
-        self._all = AddressRate(ALL_REVIEWS, ALL_REVIEWS_AT_ONCE, _PATIENCE, clock)
+        self._seldom = AddressRate(1.0 / SELDOM, 1, _PATIENCE, clock)
+        self._all_seldom, self._all_often = (
+            AddressRate(ALL_REVIEWS, ALL_REVIEWS_AT_ONCE, _PATIENCE, clock) for _ in range(2)
+        )
 
     async def __call__(self, client: Client, path: str, address: str) -> AuthorizationResult:
         hashed = hashlib.sha256(client.encode()).digest() if isinstance(client, str) else client
@@ -151,8 +156,12 @@ class CachedReviews:
         return await asyncio.shield(running)
 
     def _has_room(self, address: str) -> bool:
-        by_address = self._by_address.wait(address) is not None
-        return by_address and self._all.wait("") is not None
+        if self._by_address.wait(address) is None:
+            return False
+        seldom = self._seldom.wait(address) is not None
+        return (seldom and self._all_seldom.wait("") is not None) or (
+            self._all_often.wait("") is not None
+        )
 
     def _ended(self, question: _Question, done: asyncio.Future[AuthorizationResult]) -> None:
         del self._running[question]
