@@ -73,7 +73,8 @@ def _why_not_stopped(step: RolloutStep, node: str) -> str:
     """Why the Ready scheduler of a node is not stopped now; empty if it may be."""
     if step.busy:
         return f"`kubeadm upgrade` may be running on {', '.join(step.busy)}"
-    others = [other for other in step.snapshot.nodes if other != node and step.is_ready(other)]
-    if others and all(step.is_down(other) for other in others):
+    others = [other for other in step.snapshot.nodes if other != node]
+    # What runs on a node that is not Ready is not known.
+    if others and not any(step.is_ready(other) and not step.is_down(other) for other in others):
         return "no other scheduler is Ready"
     return ""

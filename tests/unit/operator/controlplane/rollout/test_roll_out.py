@@ -1152,14 +1152,18 @@ def test_a_missing_scheduler_is_put_back_although_another_node_cannot_stage() ->
     assert targets(step(again, pods=ready("a", "b"), disks=disks)) == {}, "it runs again"
 
 
-@pytest.mark.parametrize(("other", "moved"), [("ready", {"a": 2}), ("pending", {})])
+@pytest.mark.parametrize(
+    ("other", "not_ready", "moved"),
+    [("ready", (), {"a": 2}), ("pending", (), {}), ("ready", ("b",), {})],
+    ids=["ready", "pending", "on a node that is not Ready"],
+)
 def test_a_scheduler_is_restarted_only_if_another_one_is_ready(
-    other: str, moved: dict[str, int]
+    other: str, not_ready: tuple[str, ...], moved: dict[str, int]
 ) -> None:
     pods = started("a", 2) | {"b": operand("b", 2, other)}
     disks = on_disk("a", number=2, edits=(CONFIG,), edit="e")
     entries = [node_status("a", 2), node_status("b", 2)]
-    result = step(entries, revisions=AT_2, pods=pods, disks=disks)
+    result = step(entries, revisions=AT_2, pods=pods, disks=disks, not_ready=not_ready)
     assert targets(result) == moved
 
 
