@@ -225,6 +225,13 @@ def test_no_address_is_of_a_host_that_the_project_does_not_have() -> None:
     assert {path: shown.findall(text) for path, text in texts.items() if shown.search(text)} == {}
 
 
+def test_the_job_of_gitlab_installs_no_package_by_its_name() -> None:
+    """The project is in no public index, where another one may take its name."""
+    (job,) = yaml.safe_load((ROOT / "deploy/ci/validate.gitlab-ci.yml").read_text()).values()
+    assert job["variables"]["SCHEDULER_PACKAGE"] == ""
+    assert "${SCHEDULER_PACKAGE:?" in job["script"][0]
+
+
 def test_every_mentioned_page_and_heading_exists() -> None:
     """Alerts and comments of manifests name pages by their path in the repository."""
     wrong, seen = [], 0

@@ -81,7 +81,7 @@ def require_jsonmerge() -> None:
             raise
         raise InstallationError(
             f"the Python package {_JSONMERGE} is installed and cannot be imported: {error}; run: "
-            "pip install --force-reinstall 'kube-scheduler-operator[operator]'"
+            f"pip install --force-reinstall {_JSONMERGE}"
         ) from error
 
 
