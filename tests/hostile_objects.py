@@ -107,8 +107,8 @@ def odd_pods() -> Iterator[dict[str, Any]]:
         for created in (old, late, None):
             place = {"creationTimestamp": created, "labels": None, "annotations": None}
             suffix = (created or "never")[:4]
-            fields = {"spec": spec, "status": statuses if created == late else {}}
-            yield hostile(f"{name}-{suffix}", metadata=place, **fields)
+            status = statuses if created == late else {}
+            yield hostile(f"{name}-{suffix}", metadata=place, spec=spec, status=status)
     yield {**hostile("without-status"), "spec": {"containers": [container]}}
     owners = [{"apiVersion": "a/b", "kind": "", "name": "", "uid": "", "controller": None}]
     yield hostile("owned", metadata={"ownerReferences": owners}, spec={}, status=statuses)

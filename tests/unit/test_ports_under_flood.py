@@ -36,12 +36,16 @@ from kube_scheduler_operator.operator.admission.review_connection import (
 from kube_scheduler_operator.operator.telemetry import authorize
 from kube_scheduler_operator.operator.telemetry.authorize import CachedReviews, delegated
 from kube_scheduler_operator.operator.telemetry.server import TelemetryServer
-from kube_scheduler_operator.scheduling.extender.program import HEALTH_LIMITS
 from kube_scheduler_operator.scheduling.extender.wire import ArgsReader, WireError
 from kube_scheduler_operator.serving.certificate import ServingCertificate
 from kube_scheduler_operator.serving.connections import Listener
 from kube_scheduler_operator.serving.health import HealthServer
-from kube_scheduler_operator.serving.http_types import HttpRequest, HttpResponse, Limits
+from kube_scheduler_operator.serving.http_types import (
+    HEALTH_LIMITS,
+    HttpRequest,
+    HttpResponse,
+    Limits,
+)
 from kube_scheduler_operator.simulate import launcher as launcher_program
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.api_server import WorldServer

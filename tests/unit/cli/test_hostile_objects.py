@@ -36,7 +36,8 @@ def other_objects() -> Iterator[tuple[Any, dict[str, Any]]]:
     """Objects of all other kinds that a tenant may write and a command reads."""
     for resource in KINDS:
         if resource.namespaced and resource != PODS:
-            for number, parts in enumerate(({}, {"spec": {}}, {"spec": {}, "status": {}})):
+            bodies: tuple[dict[str, Any], ...] = ({}, {"spec": {}}, {"spec": {}, "status": {}})
+            for number, parts in enumerate(bodies):
                 yield resource, hostile(f"odd-{number}", **parts)
     labels = {f"example.com/{number:05}": "x" * 60 for number in range(5000)}
     template = {"spec": {"containers": [{"name": "c", "image": "x/kube-scheduler:v1"}]}}
@@ -44,8 +45,8 @@ def other_objects() -> Iterator[tuple[Any, dict[str, Any]]]:
         spec = {"template": template, "selector": None}
         metadata = {"labels": labels} if number == 0 else {}
         yield DEPLOYMENTS, hostile(f"d-{number}", metadata=metadata, spec=spec)
-        event = {"involvedObject": {}, "eventTime": None, "firstTimestamp": None, "source": {}}
-        yield EVENTS, hostile(f"e-{number}", **event)
+        event = hostile(f"e-{number}", involvedObject={}, source={})
+        yield EVENTS, {**event, "eventTime": None, "firstTimestamp": None}
 
 
 @pytest.fixture

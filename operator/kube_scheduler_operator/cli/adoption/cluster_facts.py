@@ -202,10 +202,12 @@ async def _by_name(request: Awaitable[Any]) -> dict[str, Object]:
 
 async def _schedulers(api: ApiClient) -> list[Object]:
     """List the Deployments of all namespaces that have a scheduler or this operator."""
-    deployments = await api.list(
-        kinds.DEPLOYMENTS, keep=lambda obj: obj if is_operator(obj) or is_scheduler(obj) else {}
-    )
+    deployments = await api.list(kinds.DEPLOYMENTS, keep=_scheduler_or_nothing)
     return [obj for obj in deployments.items if obj]
+
+
+def _scheduler_or_nothing(obj: dict[str, Any]) -> dict[str, Any]:
+    return obj if is_operator(obj) or is_scheduler(obj) else {}
 
 
 async def _missing(api: ApiClient, objects: Iterable[Object]) -> list[str]:
@@ -285,7 +287,7 @@ async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
     return [pod for pod in pods if pod]
 
 
-def _with_port(pod: Object) -> Object:
+def _with_port(pod: dict[str, Any]) -> dict[str, Any]:
     """Return the Pod if it uses the scheduler's port of its node; {}: it does not, or has ended.
 
     A kubelet refuses a Pod whose port is in use: it has ended, and does not have the port.

@@ -409,7 +409,7 @@ def assignment(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             f"MutatingWebhookConfiguration {names.ASSIGNMENT} exists"
         )
         yield _without_way(cause, missing[way])
-    elif way is AssignmentWay.WEBHOOK and (why := _unserved(facts)):
+    elif way is AssignmentWay.WEBHOOK and (why := _why_unanswered(facts)):
         yield CheckProblem(
             f"{why}: the API server admits new Pods unchanged",
             "see the check operator: its Pods serve the webhook",
@@ -439,7 +439,7 @@ def _without_way(cause: str, component: str) -> CheckProblem:
     return CheckProblem(cause, f"{apply} (Helm: assignment.enabled=true)", link=_ASSIGNMENT_PAGE)
 
 
-def _unserved(facts: ClusterFacts) -> str:
+def _why_unanswered(facts: ClusterFacts) -> str:
     """Why nothing answers the assignment webhook; empty if a Pod of the operator does."""
     facts.webhook_service.get()  # it exists, or that is not known
     name = facts.platform.operator.deployment

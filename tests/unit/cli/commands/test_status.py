@@ -250,7 +250,7 @@ async def test_a_scheduler_that_is_gone_while_no_operator_observes_it_is_a_probl
     assert shown["notObserved"] == []
 
 
-async def test_what_the_operator_does_not_observe_is_no_problem(cluster: Cluster) -> None:
+async def test_what_the_operator_does_not_observe_is_not_a_problem(cluster: Cluster) -> None:
     """The ClusterOperator is Unknown then; `check` has a warning."""
     healthy(cluster)
     conditions = [{"type": type_, "status": "Unknown"} for type_ in ("Available", "Degraded")]

@@ -45,6 +45,7 @@ FORMS = {
 CONFIG = (
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     "profiles: [{schedulerName: mine}]\n"
+    "clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}\n"
 )
 
 
