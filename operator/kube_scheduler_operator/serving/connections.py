@@ -254,7 +254,12 @@ class Listener:
                 self._make_room(client)
             task = asyncio.create_task(self._open(client, sock, wait))
             self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+            task.add_done_callback(partial(self._opened, sock))
+
+    def _opened(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
+        self._opening.discard(task)
+        if task.cancelled():  # the event loop ends
+            sock.close()
 
     @staticmethod
     async def _accept_one(listening: socket.socket) -> tuple[socket.socket, Any]:

@@ -130,14 +130,14 @@ class Service:
             while True:
                 if self._had_client and not self._has_client():
                     return 0
-                if not self._had_client and time.monotonic() > end:
+                if not self._had_client and not self._connections and time.monotonic() > end:
                     sys.stderr.write(f"no client within {self._options.wait:.0f} s\n")
                     return 0
                 await asyncio.sleep(_POLL)
         finally:
             await listener.close()
-            await runner.cleanup()
             listener.abort()
+            await runner.cleanup()
 
     def _has_client(self) -> bool:
         return any(connection.proven for connection in self._connections.values())
