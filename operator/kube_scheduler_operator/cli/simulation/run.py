@@ -36,7 +36,7 @@ from ...simulate.kinds import NODES, PODS
 from ...simulate.process import SimulationError, binary_version, candidates, find_binary
 from ...simulate.questions import NO_BINARY, Question
 from ...simulate.read_cluster import read_cluster
-from ...simulate.read_files import WorldFileError, read_files
+from ...simulate.read_files import Input, WorldFileError, read_files
 from ...simulate.run import OtherScheduler, RunOptions
 from ...simulate.simulated_extenders import Extenders, simulated_extenders, version_of
 from ...simulate.world import World
@@ -84,13 +84,12 @@ class Simulation:
 
         It takes the place of another scheduler if only that one serves its schedulerNames.
         """
-        served = tuple(str(profile["schedulerName"]) for profile in profiles_of(config))
         others = list(self.options.others)
-        for at, other in enumerate(others):
-            if {*served} <= {*other.names}:
-                others[at] = self._other(other.title, served, config, other.flags)
-                return replace(self.options, others=tuple(others))
-        return self.with_configuration(config)
+        at = _takes_place_of(config, others)
+        if at is None:
+            return self.with_configuration(config)
+        others[at] = self._other(others[at].title, _served(config), config, others[at].flags)
+        return replace(self.options, others=tuple(others))
 
     def other(
         self, running: RunningConfiguration, flags: Sequence[str], *, noted: bool
@@ -157,6 +156,16 @@ class Simulation:
             await self.job.close()
 
 
+def _served(config: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(profile["schedulerName"]) for profile in profiles_of(config))
+
+
+def _takes_place_of(config: Mapping[str, Any], others: Sequence[OtherScheduler]) -> int | None:
+    """Return which scheduler alone serves the schedulerNames of a configuration; None: no other."""
+    served = {*_served(config)}
+    return next((at for at, other in enumerate(others) if served <= {*other.names}), None)
+
+
 def run_simulating(
     args: argparse.Namespace,
     show: Callable[[Simulation], Coroutine[Any, Any, int]],
@@ -199,15 +208,14 @@ def from_files(args: argparse.Namespace) -> Simulation:
             f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
         )
     notes: list[str] = []
-    config: Mapping[str, Any] | None = None
-    if args.config is None and len(files.configurations) > 1:
-        names = ", ".join(name for name, _ in files.configurations)
-        raise UsageError(f"several files are a {KIND}: choose one with --config: {names}")
-    if files.configurations:
-        config = files.configurations[0][1]
-    elif args.config is None:
-        notes.append(f"no file is a {KIND}, so kube-scheduler runs with its defaults (--config)")
-    chosen = configuration_file(args.config) if args.config is not None else config
+    others = tuple(_others_in_files(files.own))
+    configurations = [config for _, config in files.configurations]
+    main: Mapping[str, Any] | None = None
+    if args.config is not None:
+        main = configuration_file(args.config)
+        configurations.append(main)
+    if main is None or _takes_place_of(main, others) is not None:
+        main = _configuration_in(files, others, notes)
     own = OwnObjects(
         [obj for obj in files.own if obj.get("kind") == SCHEDULER_EXTENDERS.kind],
         [obj for obj in files.own if obj.get("kind") == LOAD_POLICIES.kind],
@@ -215,10 +223,34 @@ def from_files(args: argparse.Namespace) -> Simulation:
     )
     if args.in_cluster:
         raise UsageError("--in-cluster cannot be combined with --from-files")
-    simulation = _simulation(args, files.world, chosen, (), notes, own)
-    others = tuple(_others_in_files(files.own))
+    simulation = _simulation(args, files.world, main, (), notes, own)
     simulation.options = replace(simulation.options, others=others)
+    for config in configurations:
+        if _takes_place_of(config, simulation.options.others) is not None:
+            simulation.options = simulation.instead(config)
     return _placed(simulation, _local(args, ""))
+
+
+def _configuration_in(
+    files: Input, others: Sequence[OtherScheduler], notes: list[str]
+) -> Mapping[str, Any] | None:
+    """Return the one of the control plane's scheduler; None, and a note, for its defaults.
+
+    Raises:
+        UsageError: there are several.
+    """
+    found = [
+        (name, config)
+        for name, config in files.configurations
+        if _takes_place_of(config, others) is None
+    ]
+    if len(found) > 1:
+        names = ", ".join(name for name, _ in found)
+        raise UsageError(f"several files are a {KIND}: choose one with --config: {names}")
+    if found:
+        return found[0][1]
+    notes.append(f"no file is a {KIND}, so kube-scheduler runs with its defaults (--config)")
+    return None
 
 
 def _others_in_files(own: Sequence[Mapping[str, Any]]) -> Iterator[OtherScheduler]:
@@ -226,7 +258,9 @@ def _others_in_files(own: Sequence[Mapping[str, Any]]) -> Iterator[OtherSchedule
     for obj in own:
         if obj.get("kind") == SECONDARY_SCHEDULERS.kind:
             title = f"{SECONDARY_SCHEDULERS.kind} {mapping(obj.get('metadata')).get('name')}"
-            problem = "its configuration is not in the files; name it with --config"
+            problem = (
+                "its configuration is not in the files; name the file that has it with --config"
+            )
             yield OtherScheduler(title, running_names(obj), problem=problem)
 
 

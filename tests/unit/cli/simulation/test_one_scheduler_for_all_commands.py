@@ -24,6 +24,11 @@ def world(cluster: Cluster, tmp_path: Path) -> World:
     return World(cluster, tmp_path)
 
 
+CONFIGURATION = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": MINE}],
+}
 SERVED = {DEFAULT_SCHEDULER: True, MINE: True, UNKNOWN: False}
 
 
@@ -98,8 +103,9 @@ async def test_a_scheduler_whose_configuration_is_not_known_is_neither_missing_n
     assert (await world.run("simulate", "-f", file, "--max")).code == 2
 
 
-async def test_a_scheduler_in_files_is_not_missing(world: World, tmp_path: Path) -> None:
-    """Files have no configuration of it, so its Pods are neither served nor without a scheduler."""
+@pytest.fixture
+def files(world: World, tmp_path: Path) -> tuple[str, str]:
+    """The flag with a file of the cluster, which has no configuration."""
     file = tmp_path / "cluster.json"
     objects = [
         {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
@@ -107,7 +113,11 @@ async def test_a_scheduler_in_files_is_not_missing(world: World, tmp_path: Path)
         for obj in world.cluster.api.objects[kind].values()
     ]
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    files = ("--from-files", str(file))
+    return "--from-files", str(file)
+
+
+async def test_a_scheduler_in_files_is_not_missing(world: World, files: tuple[str, str]) -> None:
+    """Its configuration is not known, so its Pods are neither served nor without a scheduler."""
     _, pending = await world.answer("pending", *files)
     kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
     assert kinds[f"shop/waits-{MINE}"] == "not simulated"
@@ -117,6 +127,17 @@ async def test_a_scheduler_in_files_is_not_missing(world: World, tmp_path: Path)
     workload = world.workload(MINE)
     code, found = await world.answer("simulate", "-f", workload, "--repeat", "1", *files)
     assert (code, found["fits"]) == (2, None)
+
+
+@pytest.mark.parametrize("flag", ["--config", "--from-files"])
+async def test_a_configuration_in_files_is_of_the_scheduler_that_serves_its_names(
+    world: World, files: tuple[str, str], tmp_path: Path, flag: str
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIGURATION))
+    _, pending = await world.answer("pending", *files, flag, str(config))
+    kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
+    assert kinds[f"shop/waits-{MINE}"] == kinds[f"shop/waits-{DEFAULT_SCHEDULER}"] == "queued"
 
 
 async def test_schedulers_that_may_not_be_read_may_exist(world: World) -> None:
@@ -147,12 +168,7 @@ async def test_a_configuration_takes_the_place_of_the_scheduler_whose_names_it_h
     world: World, tmp_path: Path
 ) -> None:
     file = tmp_path / "config.json"
-    config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"schedulerName": MINE}],
-    }
-    file.write_text(json.dumps(config))
+    file.write_text(json.dumps(CONFIGURATION))
     workload = world.workload(MINE)
     code, found = await world.answer(
         "simulate", "-f", workload, "--config", str(file), "--repeat", "1"
