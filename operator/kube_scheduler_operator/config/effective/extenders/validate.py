@@ -245,13 +245,17 @@ def _problems(
             f"the limit is {EXTENDERS_BYTES}; use tls.caFile instead of tls.caData, or shorten it"
         )
         yield Problem(TOO_LARGE, (), message)
-    yield from _clashes(name, spec, judgement, caller.taken)
+    yield from _clashes(name, spec, judgement, caller)
 
 
 def _clashes(
-    name: str, spec: Mapping[str, Any], judgement: EntryCheck, taken: _Taken
+    name: str, spec: Mapping[str, Any], judgement: EntryCheck, caller: _Scheduler
 ) -> Iterator[Problem]:
-    """Find conflicts with extenders that already have a resource, the verb bind or a port."""
+    """Find conflicts with extenders that already have a resource, the verb bind or a port.
+
+    An agent keeps the port at which it is called, also if an older object requests it.
+    """
+    taken = caller.taken
     for index, resource in enumerate(spec.get("managedResources") or ()):
         owner = taken.resources.get(str(resource["name"]))
         if owner:
@@ -263,8 +267,9 @@ def _clashes(
         message = f"{taken.binder} already binds, and only one extender can; disable bind in one"
         yield Problem(TAKEN, path, message)
     port = int(mapping(agent_of(spec)).get("port") or 0)
-    owner = taken.ports.get(port) if port else None
-    if owner and owner != _owner(name):
+    holder = caller.reserved.get(port)
+    owner = taken.ports.get(port) or (_owner(holder) if holder else None)
+    if port and owner and owner != _owner(name):
         message = f"port {port} is used by {owner}; use another port, or 0"
         yield Problem(TAKEN, ("agent", "port"), message)
 

@@ -192,6 +192,21 @@ def test_a_requested_port_belongs_to_one_agent() -> None:
     assert message == 'port 5401 is used by SchedulerExtender "asks"; use another port, or 0'
 
 
+def test_an_older_object_does_not_take_the_port_of_an_agent_that_is_called() -> None:
+    """Its scheduler would call the other agent, or none, until it has another configuration."""
+    called = extender("called", age=1, status=running(5401), agent=SAFE)
+    found = chosen(called, extender("older", age=9, agent={**SAFE, "port": 5401}))
+    older, kept = sorted(found.results, key=lambda result: result.name, reverse=True)
+    assert (kept.port, kept.entry is not None) == (5401, True)
+    assert not older.accepted
+    assert problems(older) == [
+        (
+            "spec.agent.port",
+            'port 5401 is used by SchedulerExtender "called"; use another port, or 0',
+        )
+    ]
+
+
 def test_a_changed_port_is_called_once_the_agent_is_ready_there() -> None:
     moved = extender("a", age=5, status=running(5401), agent={**SAFE, "port": 6000})
     assert only(chosen(moved)).port == 6000
