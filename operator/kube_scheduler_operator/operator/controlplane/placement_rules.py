@@ -26,9 +26,10 @@ from .revision.content import RevisionContent
 
 _FLAGS: Final = (FLAG_PREFIX, "--emulated-version=", "--min-compatibility-version=")
 """Flags on which the plugins of a profile, and what they do, depend."""
-_ANSWERING: Final = ("_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG")
-"""How the names of variables end that choose who answers for an extender, and who is trusted."""
-"""The end of variables that choose who answers for an extender outside the node."""
+_ANSWERING: Final = ("_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD", "GODEBUG")
+"""How the names of variables end that choose who answers for an extender outside the node, or who
+is trusted. With REQUEST_METHOD, as in a CGI program, Go uses no proxy.
+"""
 _UNRELATED: Final = ("logLevel",)
 """Fields of `spec.agent` that decide no placements."""
 

@@ -172,6 +172,14 @@ def test_a_proxy_decides_who_answers_for_an_extender_elsewhere() -> None:
     assert rules(variables(without, HTTP_PROXY="a")) == rules(without)
 
 
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD"])
+def test_whom_go_trusts_decides_whether_an_extender_elsewhere_counts(name: str) -> None:
+    """An extender that is ignorable has no effect if its certificate is not trusted."""
+    running, edited = variables(extender()), variables(extender(), **{name: "/nowhere"})
+    assert rules(running) != rules(edited)
+    assert with_rules_of(edited, running).parts == running.parts
+
+
 AGENT = "http://127.0.0.1:5401/safe"
 SPECS = AgentSpecs({"safe": {"agent": {"policies": [{"name": "safe-overload"}]}}})
 
