@@ -18,6 +18,7 @@ from .world import NAMESPACE, World
 
 IMAGE = "registry.example/extender:v1"
 ROOT = [{"name": "host", "hostPath": {"path": "/"}}]
+CLAIM = [{"name": "a", "ephemeral": {"volumeClaimTemplate": {"spec": {"volumeName": "of-others"}}}}]
 
 
 def sidecar(**fields: Any) -> dict[str, Any]:
@@ -99,6 +100,7 @@ ATTACKS = [
         "sidecars[0].lifecycle.preStop.tcpSocket.host",
     ),
     ({"sidecars": [sidecar()], "volumes": ROOT}, "volumes[0].hostPath"),
+    ({"sidecars": [sidecar()], "volumes": CLAIM}, "volumes[0].ephemeral"),
     (with_volume(secret={"secretName": "s"}), "volumes[0].secret"),
     (with_volume(persistentVolumeClaim={"claimName": "c"}), "volumes[0].persistentVolumeClaim"),
     (with_volume(ephemeral={"volumeClaimTemplate": CLAIM}), "volumes[0].ephemeral"),
@@ -156,6 +158,7 @@ OWN_ATTACKS = [
     (own(args=["extender", "", "--no-watch"]), "sidecars[0].args"),
     (own(args=["extender", "--no-watch", "--config=$(A)"]), "sidecars[0].args"),
     (own(env=[{"name": "KUBECONFIG", "value": "/x"}]), "sidecars[0].env[0].name"),
+    (own(terminationMessagePath="/usr/local/lib/a.py"), "sidecars[0].terminationMessagePath"),
     (own(envFrom=[{"configMapRef": {"name": "c"}}]), "sidecars[0].envFrom"),
     (
         own(volumeMounts=[{"name": "data", "mountPath": "/data/../usr/local/bin"}])

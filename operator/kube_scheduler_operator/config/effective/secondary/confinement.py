@@ -29,6 +29,7 @@ from .request import SchedulerRequest
 OWN_VOLUMES: Final = frozenset({"api-access", "config", "preflight"})
 """The volumes of the scheduler: its token, its configuration, and the file of the preflight."""
 VOLUMES: Final = ("configMap", "downwardAPI", "emptyDir", "projected")
+"""Without `ephemeral`: it makes a claim, which can name a volume of others, or clone a claim."""
 _PROJECTED: Final = ("configMap", "downwardAPI")
 _SELINUX: Final = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 _SECCOMP: Final = ("RuntimeDefault", "Localhost")
@@ -41,6 +42,7 @@ _EXTENDER_FLAGS: Final = ("--config", "--policy", "--port", "--logging-format")
 _EXTENDER_FLAG: Final = re.compile(rf"--no-watch|({'|'.join(_EXTENDER_FLAGS)})=[^$]*")
 """Complete names, because the program takes abbreviations, and no variables of the container."""
 _DATA: Final = ("/config", "/data", "/etc/kube-scheduler-operator", "/tls", "/tmp")  # noqa: S108
+_TERMINATION_LOG: Final = "/dev/termination-log"
 _AS_AGENT: Final = "or make it the agent of a SchedulerExtender"
 _ELSEWHERE: Final = "run this extender as a workload of its own and name its URL in extenders"
 
@@ -167,6 +169,9 @@ def _own_mounts(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         if not any(f"{at}/".startswith(f"{place}/") for place in _DATA):
             message = f"a volume here could replace the program; use a path below {listing(_DATA)}"
             yield Problem(NOT_ALLOWED, (*path, "volumeMounts", index, "mountPath"), message)
+    if container.get("terminationMessagePath") not in (None, "", _TERMINATION_LOG):
+        message = f"the kubelet mounts a file here; remove it, which means {_TERMINATION_LOG}"
+        yield Problem(NOT_ALLOWED, (*path, "terminationMessagePath"), message)
 
 
 def _mounts(container: Mapping[str, Any], path: Path, volumes: set[str]) -> Iterator[Problem]:
