@@ -116,7 +116,9 @@ class Intake:
         self.unread.discard(resource)
         if deleted:
             return self._store.remove(resource, obj)
-        return self._store.put(resource, obj, may_return=resource == kinds.NODES)
+        # Of both, a watch reports a lost label as a deletion.
+        may_return = resource == kinds.NODES or (resource == kinds.SECRETS and self._is_token(obj))
+        return self._store.put(resource, obj, may_return=may_return)
 
     def _has_room(self, pod: Mapping[str, Any]) -> bool:
         """Return whether a Pod is kept; one that is left out is logged, once for a node."""

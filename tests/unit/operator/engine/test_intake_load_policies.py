@@ -103,6 +103,13 @@ def test_only_the_labels_of_a_secret_are_kept(platform: Platform) -> None:
     assert harness.snapshot().loads.secrets == {}
 
 
+def test_a_secret_that_has_its_label_again_is_known_again(harness: Harness) -> None:
+    secret = token(**{names.TOKEN_FOR_LABEL: "prometheus.monitoring"})
+    for kind in ("ADDED", "DELETED", "ADDED"):  # to a watch with a selector, it was deleted
+        harness.event(SECRETS, kind, secret)
+    assert len(harness.snapshot().loads.secrets) == 1
+
+
 def test_secrets_without_the_label_are_not_read() -> None:
     (watch,) = (each for each in watches(KUBEADM) if each.resource == SECRETS)
     assert (watch.namespace, watch.label_selector) == (TARGET, names.TOKEN_FOR_LABEL)
