@@ -48,7 +48,6 @@ def with_volume(**source: Any) -> dict[str, Any]:
     return {"volumes": [{"name": "data", **source}]}
 
 
-CLAIM = {"spec": {"volumeName": "of-others", "storageClassName": ""}}
 TOKEN = {"serviceAccountToken": {"path": "token"}}
 PROBE = {"httpGet": {"host": "169.254.169.254", "port": 80}}
 ATTACKS = [
@@ -103,7 +102,6 @@ ATTACKS = [
     ({"sidecars": [sidecar()], "volumes": CLAIM}, "volumes[0].ephemeral"),
     (with_volume(secret={"secretName": "s"}), "volumes[0].secret"),
     (with_volume(persistentVolumeClaim={"claimName": "c"}), "volumes[0].persistentVolumeClaim"),
-    (with_volume(ephemeral={"volumeClaimTemplate": CLAIM}), "volumes[0].ephemeral"),
     (with_volume(csi={"driver": "secrets-store.csi.k8s.io"}), "volumes[0].csi"),
     (with_volume(nfs={"server": "a", "path": "/"}), "volumes[0].nfs"),
     (
