@@ -223,7 +223,7 @@ def no_service(world: World) -> Iterator[None]:
 
 
 def created(path: str, kind: str, name: str, **spec: Any) -> Break:
-    """An object of ours."""
+    """An object of the operator."""
 
     @contextmanager
     def broken(world: World) -> Iterator[None]:

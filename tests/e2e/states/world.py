@@ -1,4 +1,4 @@
-"""The cluster, and what each command says about it."""
+"""The cluster, and what each command reports about it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class World(Cluster):
         good = has_conditions(obj, Available="True", Progressing="False", Degraded="False")
         return observed and good and obj["status"].get("readyReplicas") == 1
 
-    # --- what is said ---------------------------------------------------------------------------
+    # --- what is reported ---------------------------------------------------------------------------
 
     def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`kubectl scheduler ARGUMENTS`, in this process: loading it takes most of its time."""
