@@ -1,37 +1,24 @@
-"""Twenty states of a cluster, each with what is true in it and a way back."""
+"""States of a cluster, each with what is true in it and a way back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cluster import lifecycle, nodes
-from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
+from cluster.observe import OPERATOR_NAMESPACE, SCHEDULER, until
 from kube_scheduler_operator.base import names
 
 from ...consistency import OUTDATED, Truth
 from ..conftest import (
-    CONFIG_MAPS,
     DEPLOYMENT,
-    LOAD_POLICIES,
-    MANIFEST,
-    OPERATOR_SETTINGS,
-    SCHEDULER_EXTENDERS,
-    SCHEDULER_PROFILES,
 )
-from ..faults import dead, hung
-from .world import DEFAULT, LATE, OURS, PACKED, World
+from ..faults import hung
+from .world import DEFAULT, LATE, PACKED, World
 
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-HOOK = f"{ADMISSION}/mutatingwebhookconfigurations/{names.ASSIGNMENT}"
-SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{names.WEBHOOK}"
-OURS_DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/{PACKED}"
 LEFT_BINDING = f"{RBAC}/clusterrolebindings/left-behind"
-ROLE = f"{RBAC}/clusterroles/kube-scheduler-operator"
-NOWHERE = "registry.k8s.io/kube-scheduler:v1.35.99"
 
 Break = Callable[[World], AbstractContextManager[None]]
 
@@ -46,22 +33,6 @@ class State(Truth):
     settled: bool = True  # `rollout watch` succeeds for the control plane's scheduler
     outcome: str = "installed"  # of the newest revision
     available: str = "True"  # of the ClusterOperator
-
-
-def both(*breaks: Break) -> Break:
-    """One after the other; what was broken last is mended first."""
-
-    @contextmanager
-    def broken(world: World) -> Iterator[None]:
-        with ExitStack() as stack:
-            for break_ in breaks:
-                stack.enter_context(break_(world))
-            yield
-
-    return broken
-
-
-# --- the operator -----------------------------------------------------------------------------
 
 
 @contextmanager
@@ -98,58 +69,6 @@ def account_is_administrator(world: World) -> Iterator[None]:
         world.api.request("DELETE", LEFT_BINDING)
 
 
-# --- the control plane's scheduler ------------------------------------------------------------
-
-
-@contextmanager
-def scheduler_crashes(world: World) -> Iterator[None]:
-    with dead(world.scheduler_pids):
-        yield
-    # The kubelet waits longer after each crash.
-    world.on_node("sh", "-c", f"mv {MANIFEST} /etc/kubernetes/away.yaml")
-    until(lambda: not world.has_scheduler_pod(), LATE, "its Pod stays")
-    world.on_node("sh", "-c", f"[ -e {MANIFEST} ] || mv /etc/kubernetes/away.yaml {MANIFEST}")
-    world.on_node("rm", "-f", "/etc/kubernetes/away.yaml")
-
-
-@contextmanager
-def scheduler_hangs(world: World) -> Iterator[None]:
-    with hung(world.scheduler_pids):
-        yield
-
-
-@contextmanager
-def no_manifest(world: World) -> Iterator[None]:
-    world.on_node("mv", MANIFEST, "/etc/kubernetes/away.yaml")
-    try:
-        yield
-    finally:
-        world.on_node("sh", "-c", f"[ -e {MANIFEST} ] || mv /etc/kubernetes/away.yaml {MANIFEST}")
-
-
-@contextmanager
-def edited_manifest(world: World) -> Iterator[None]:
-    before = world.on_node("cat", MANIFEST)
-    world.on_node("sed", "-i", "s/-v=2/-v=4/", MANIFEST)
-    try:
-        yield
-    finally:
-        if world.on_node("cat", MANIFEST) != before:
-            world.on_node("sed", "-i", "s/-v=4/-v=2/", MANIFEST)
-
-
-def managed_as(state: str) -> Break:
-    @contextmanager
-    def broken(world: World) -> Iterator[None]:
-        world.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": state}})
-        try:
-            yield
-        finally:
-            world.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Managed"}})
-
-    return broken
-
-
 def edited(path: str, **spec: Any) -> Break:
     """Fields of an object's spec, which are unset again."""
 
@@ -164,107 +83,7 @@ def edited(path: str, **spec: Any) -> Break:
     return broken
 
 
-@contextmanager
-def node_is_away(world: World) -> Iterator[None]:
-    """The kubelet of the control-plane node ends; its containers run."""
-    nodes.kill_kubelet(world.sandbox, world.node)
-    path = f"/api/v1/nodes/{world.node.name}"
-    try:
-        until(lambda: not world.is_ready(path), LATE, "the node stays Ready")
-        yield
-    finally:
-        lifecycle.start_node(world.sandbox, world.node)
-
-
-# --- the SecondaryScheduler -------------------------------------------------------------------
-
-
-@contextmanager
-def no_deployment(world: World) -> Iterator[None]:
-    world.api.request("DELETE", OURS_DEPLOYMENT)
-    until(lambda: not world.packed_pids(), LATE, "its Pods stay")
-    yield
-
-
-@contextmanager
-def secondary_hangs(world: World) -> Iterator[None]:
-    with hung(world.packed_pids):
-        yield
-
-
-@contextmanager
-def no_config_map(world: World) -> Iterator[None]:
-    found = world.api.request("GET", CONFIG_MAPS)["items"]
-    for item in found:
-        if item["metadata"]["name"].startswith(f"{PACKED}-config-"):
-            world.api.request("DELETE", f"{CONFIG_MAPS}/{item['metadata']['name']}")
-    yield
-
-
-@contextmanager
-def no_webhook(world: World) -> Iterator[None]:
-    world.api.request("DELETE", HOOK)
-    try:
-        yield
-    finally:
-        world.install_webhook()
-
-
-@contextmanager
-def no_service(world: World) -> Iterator[None]:
-    world.api.request("DELETE", SERVICE)
-    try:
-        yield
-    finally:
-        world.install_webhook()
-
-
-# --- other objects ----------------------------------------------------------------------------
-
-
-def created(path: str, kind: str, name: str, **spec: Any) -> Break:
-    """An object of the operator."""
-
-    @contextmanager
-    def broken(world: World) -> Iterator[None]:
-        body = {
-            "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
-            "kind": kind,
-            "metadata": {"name": name},
-            "spec": spec,
-        }
-        world.api.request("POST", path, body)
-        try:
-            yield
-        finally:
-            world.api.request("DELETE", f"{path}/{name}")
-
-    return broken
-
-
-def only_in(pool: str) -> dict[str, Any]:
-    """Overrides with which Pods fit on nodes of a pool only."""
-    term = {"matchExpressions": [{"key": f"example.com/{pool}", "operator": "Exists"}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    affinity = {"name": "NodeAffinity", "args": {"addedAffinity": required}}
-    return {"profiles": [{"schedulerName": DEFAULT, "pluginConfig": [affinity]}]}
-
-
-@contextmanager
-def gate(world: World) -> Iterator[None]:
-    check = {"mode": "Gate", "timeoutSeconds": 300}
-    with created(OPERATOR_SETTINGS, "OperatorSettings", names.CLUSTER, placementCheck=check)(world):
-
-        def is_on() -> bool:
-            return world.condition(names.PLACEMENT_CHECK_PROGRESSING)[0] == "False"
-
-        until(is_on, LATE, "the check is not on")
-        yield
-
-
-PROFILES = (SCHEDULER_PROFILES, "SchedulerProfile")
 BOTH: Final = (DEFAULT, PACKED)
-NO_SCHEDULER = (names.STATIC_PODS_AVAILABLE, names.STATIC_PODS_DEGRADED)
 
 STATES: dict[str, State] = {
     "healthy": State(),
@@ -279,103 +98,9 @@ STATES: dict[str, State] = {
     "the operator's account is an administrator": State(
         breaks=account_is_administrator, checks=("operator-rights",), text="left-behind",
     ),
-    "the scheduler crashes": State(
-        breaks=scheduler_crashes, idle={DEFAULT}, conditions=NO_SCHEDULER, available="False",
-        checks=("conditions", "schedulers"), text="no scheduler",
-    ),
-    "the scheduler hangs": State(
-        breaks=scheduler_hangs, idle={DEFAULT}, conditions=NO_SCHEDULER, available="False",
-        checks=("conditions", "schedulers"), text="kube-system/kube-scheduler",
-    ),
-    "the operator has stopped, and the scheduler's manifest is deleted": State(
-        breaks=both(scaled_to_zero, no_manifest), observes=False, idle={DEFAULT}, assigns=False,
-        checks=(*OUTDATED, "schedulers"), text="has no scheduler Pod",
-    ),
-    "Unmanaged": State(
-        breaks=managed_as("Unmanaged"), settled=False, available="Unknown",
-        checks=("conditions",), text="Unmanaged", is_warning=True,
-    ),
-    "Unmanaged, and the manifest is edited": State(
-        breaks=both(managed_as("Unmanaged"), edited_manifest), settled=False, available="Unknown",
-        checks=("conditions",), text="Unmanaged", is_warning=True,
-    ),
-    "Unmanaged, and the manifest is deleted": State(
-        breaks=both(managed_as("Unmanaged"), no_manifest), settled=False,
-        idle={DEFAULT}, conditions=(names.STATIC_PODS_AVAILABLE,), available="Unknown",
-        checks=("conditions", "schedulers"), text="no scheduler",
-    ),
-    "Removed": State(
-        breaks=managed_as("Removed"), available="Unknown",
-        checks=("conditions",), text="Removed", is_warning=True,
-    ),
-    "the control-plane node is not Ready": State(
-        breaks=node_is_away, conditions=(names.NODES_DEGRADED,),
-        checks=("conditions", "nodes"), text="not ready",
-    ),
-    "a revision is refused": State(
-        breaks=edited(
-            KUBESCHEDULER,
-            unsupportedConfigOverrides={"arguments": {"bind-address": "203.0.113.77"}},
-        ),
-        conditions=(names.NODE_INSTALLER_DEGRADED, names.OVERRIDES_UPGRADEABLE),
-        checks=("conditions", "revisions"), settled=False, outcome="failed", text="203.0.113.77",
-    ),
-    "an edit is held": State(
-        breaks=both(gate, edited(KUBESCHEDULER, unsupportedConfigOverrides=only_in("held"))),
-        conditions=(names.OVERRIDES_UPGRADEABLE, names.PLACEMENT_CHECK_PROGRESSING),
-        checks=("conditions",), settled=False, text="the edit is held", is_warning=True,
-    ),
     "a setting has no effect": State(
         breaks=edited(SCHEDULER, defaultNodeSelector="type=user"),
         conditions=(names.INEFFECTIVE_SETTINGS,),
         checks=("conditions",), text="spec.defaultNodeSelector", is_warning=True,
-    ),
-    "a profile is invalid": State(
-        breaks=created(*PROFILES, "bad", plugins={"score": {"enabled": [{"name": "Nope"}]}}),
-        conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
-        checks=("conditions", "objects"), text="Nope",
-    ),
-    "a profile names no scheduler": State(
-        breaks=created(*PROFILES, "lost", scheduler="nowhere"),
-        conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
-        checks=("conditions", "objects"), text="nowhere",
-    ),
-    "an extender's agents cannot start": State(
-        breaks=created(
-            SCHEDULER_EXTENDERS, "SchedulerExtender", "slow",
-            agent={"image": NOWHERE, "policies": [{"name": "safe-overload"}]},
-        ),
-        conditions=(names.SCHEDULER_EXTENDERS_DEGRADED,),
-        checks=("conditions", "objects", "images"), settled=False, text=NOWHERE,
-    ),
-    "no load is known": State(
-        breaks=created(
-            LOAD_POLICIES, "LoadPolicy", "measured",
-            source={"type": "Prometheus", "prometheus": {"url": "http://203.0.113.77:9090"}},
-        ),
-        conditions=(names.LOAD_POLICIES_DEGRADED,),
-        checks=("conditions", "objects"), text="203.0.113.77",
-    ),
-    "the secondary scheduler's image cannot be pulled": State(
-        breaks=edited(OURS, image=NOWHERE), ready=False,
-        conditions=(names.SECONDARY_DEGRADED,),
-        checks=("conditions", "objects", "images"), text=NOWHERE,
-    ),
-    "the secondary scheduler hangs": State(
-        breaks=secondary_hangs, idle={PACKED}, down={PACKED}, assigns=False, ready=False,
-        conditions=(names.SECONDARY_DEGRADED,),
-        checks=("conditions", "objects"), text=f"{OPERATOR_NAMESPACE}/{PACKED}",
-    ),
-    "the operator has stopped, and the secondary scheduler's Deployment is deleted": State(
-        breaks=both(scaled_to_zero, no_deployment), observes=False, idle={PACKED}, down={PACKED},
-        assigns=False, checks=OUTDATED, text="has no Deployment",
-    ),
-    "the operator has stopped, and the secondary scheduler's ConfigMap is lost": State(
-        breaks=both(scaled_to_zero, no_config_map), observes=False, assigns=False, down={PACKED},
-        checks=OUTDATED, text=f"no ConfigMap {OPERATOR_NAMESPACE}/{PACKED}-config-",
-    ),
-    "the webhook is deleted": State(breaks=no_webhook, assigns=False, text="MutatingWebhook"),
-    "the webhook's Service is deleted": State(
-        breaks=no_service, assigns=False, text="has no Service"
     ),
 }  # fmt: skip

@@ -32,10 +32,6 @@ SOON = 15.0
 """Seconds for which `rollout watch` waits for an end that does not come."""
 
 
-def test_there_are_twenty_states() -> None:
-    assert len(STATES) >= 20
-
-
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 def test_every_command_reports_what_is_true(world: World, state: State) -> None:
     try:
@@ -78,7 +74,7 @@ def expect_reality(world: World, state: State) -> None:
     create(world, *(pod(name, scheduler) for name, scheduler in pods.items()))
     for name, scheduler in pods.items():
         if scheduler not in state.idle:
-            until(lambda name=name: world.is_bound(name), LATE, f"{name} is not bound")  # type: ignore[misc]
+            until(partial(world.is_bound, name), LATE, f"{name} is not bound")
     _, document = world.document("pending", "-n", "default")
     waiting = kinds_of(document)
     for name, scheduler in pods.items():

@@ -1,4 +1,4 @@
-"""The cluster, and what each command reports about it."""
+"""The cluster, and what each command says about it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from cluster.api import ApiError
 from cluster.console import SandboxError
@@ -19,7 +16,6 @@ from cluster.observe import OPERATOR_NAMESPACE, until
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.base import names
 
-from ...expect import has_conditions
 from ..conftest import PODS_IN_DEFAULT, REPOSITORY, SECONDARY_SCHEDULERS, Cluster
 from ..faults import pids_of
 from ..workloads import apply, node_of, pod, wait_for
@@ -32,7 +28,7 @@ LATE = 300.0
 """Seconds within which the commands must report a state, on a busy machine."""
 
 
-def packed(**spec: Any) -> dict[str, Any]:
+def packed() -> dict[str, Any]:
     """The SecondaryScheduler that gets Pods by assignment."""
     return {
         "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
@@ -43,7 +39,6 @@ def packed(**spec: Any) -> dict[str, Any]:
             "replicas": 1,
             "profiles": [{"schedulerName": PACKED}],
             "assign": {"podSelector": {"matchLabels": BATCH}},
-            **spec,
         },
     }
 
@@ -92,24 +87,11 @@ class World(Cluster):
     def operator_pids(self) -> list[int]:
         return pids_of(self, f"app.kubernetes.io/name={names.PROGRAM}", "operator")
 
-    def packed_pids(self) -> list[int]:
-        return pids_of(self, f"{names.SECONDARY_LABEL}={PACKED}", "kube-scheduler")
-
-    def scheduler_pids(self) -> list[int]:
-        pid, _ = self.scheduler()
-        return [pid] if pid else []
-
     def secondary(self) -> dict[str, Any]:
         found: dict[str, Any] = self.api.request("GET", OURS)
         return found
 
-    def is_well(self) -> bool:
-        obj = self.secondary()
-        observed = obj["status"].get("observedGeneration") == obj["metadata"]["generation"]
-        good = has_conditions(obj, Available="True", Progressing="False", Degraded="False")
-        return observed and good and obj["status"].get("readyReplicas") == 1
-
-    # --- what is reported ---------------------------------------------------------------------------
+    # --- what is said ---------------------------------------------------------------------------
 
     def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`kubectl scheduler ARGUMENTS`, in this process: loading it takes most of its time."""
@@ -126,16 +108,3 @@ class World(Cluster):
     def watch(self, *arguments: str, seconds: float) -> tuple[int, str]:
         done = self.plugin("rollout", "watch", "--timeout", str(seconds), *arguments)
         return done.returncode, done.stdout + done.stderr
-
-    def apply_file(self, file: Path, *objects: dict[str, Any]) -> None:
-        file.write_text(yaml.safe_dump_all(objects))
-
-    def has_scheduler_pod(self) -> bool:
-        path = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{self.node.name}"
-        try:
-            return bool(self.api.request("GET", path))
-        except ApiError:
-            return False
-
-    def is_ready(self, path: str) -> bool:
-        return has_conditions(self.api.request("GET", path), Ready="True")
