@@ -1,4 +1,4 @@
-"""The cluster, and what each command says about it."""
+"""The cluster, and what each command reports about it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class World(Cluster):
         found: dict[str, Any] = self.api.request("GET", OURS)
         return found
 
-    # --- what is said ---------------------------------------------------------------------------
+    # --- what is reported ---------------------------------------------------------------------------
 
     def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`kubectl scheduler ARGUMENTS`, in this process: loading it takes most of its time."""
