@@ -261,9 +261,10 @@ def _lines(explanation: Explanation, idle: str, most: int) -> Iterator[str]:
     yield f"Pod {explanation.pod} {where}."
     if explanation.decision.reason == NO_SCHEDULER:
         served = ", ".join(explanation.profiles)
+        after = "What placed it is not known" if explanation.node else "It waits until one does"
         yield (
             f"No scheduler serves its spec.schedulerName {_quoted(explanation.scheduler)}; the "
-            f"configuration serves {served}. It waits until one does."
+            f"configuration serves {served}. {after}."
         )
         return
     if explanation.problem:

@@ -140,6 +140,15 @@ async def test_a_configuration_in_files_is_of_the_scheduler_that_serves_its_name
     assert kinds[f"shop/waits-{MINE}"] == kinds[f"shop/waits-{DEFAULT_SCHEDULER}"] == "queued"
 
 
+async def test_a_pod_on_a_node_waits_for_no_scheduler(world: World) -> None:
+    waits = await world.run("why", "-n", "shop", f"waits-{UNKNOWN}")
+    assert "It waits until one does" in waits.out
+    runs = await world.run("why", "-n", "shop", f"runs-{UNKNOWN}")
+    assert "runs on node n1" in runs.out
+    assert f'No scheduler serves its spec.schedulerName "{UNKNOWN}"' in runs.out
+    assert "It waits" not in runs.out
+
+
 async def test_schedulers_that_may_not_be_read_may_exist(world: World) -> None:
     world.cluster.api.fail(403, path="/secondaryschedulers", times=None, reason="Forbidden")
     _, why = await world.answer("why", "-n", "shop", f"waits-{MINE}")
