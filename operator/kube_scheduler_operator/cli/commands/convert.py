@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ...base.objects import mapping
+from ...base.images import SETTING
+from ...base.objects import entries, mapping
 from ...base.source.yaml_text import yaml_text
 from ...config.language.feature_gates import Gates
 from ...config.language.flags import POLICY_KEY
@@ -126,6 +127,7 @@ def _convert_all(
         if reader is not None and any(obj["kind"] == KIND for obj in converted.objects):
             print_remark(f"note: {reader.instruction(name, document)}")
     _print_skipped(documents, named, results)
+    _note_old_schedulers(named, results)
     if not named and not failed:
         try:
             results = convert_objects.convert_policies(documents, args)
@@ -141,7 +143,7 @@ def _convert_all(
     for line in _duplicates(results):
         failed = True
         _print_error(line)
-    _note_unused_flags(named, results, args)
+    _note_flags(named, results, args)
     _print(results, args.output)
     return 1 if failed else 0
 
@@ -198,6 +200,27 @@ def _print_skipped(
             print_remark(f"skipped: document {number}, {label}")
 
 
+def _note_old_schedulers(named: Sequence[_Named], results: Iterable[Mapping[str, Any]]) -> None:
+    """Name the workloads that must be gone before a SecondaryScheduler has their schedulerNames."""
+    served = [
+        profile["schedulerName"]
+        for obj in results
+        if obj["kind"] == SECONDARY_SCHEDULERS.kind
+        for profile in obj["spec"]["profiles"]
+    ]
+    old = {
+        entry.reader.command.label
+        for entry in named
+        for profile in entries(mapping(entry.document).get("profiles"))
+        if entry.reader and mapping(profile).get("schedulerName") in served
+    }
+    for label in sorted(old):
+        print_remark(
+            f"note: delete {label} and its bindings before you apply the result: both would "
+            "schedule the same Pods, and their ClusterRoleBindings may have the same names"
+        )
+
+
 def _is_other_object(document: Any) -> bool:
     has_kind = bool(mapping(document).get("kind") and mapping(document).get("apiVersion"))
     return has_kind and not _is_converted(document)
@@ -227,7 +250,7 @@ def _duplicates(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         known.add(key)
 
 
-def _note_unused_flags(
+def _note_flags(
     named: Sequence[_Named],
     results: Sequence[Mapping[str, Any]],
     args: argparse.Namespace,
@@ -240,6 +263,18 @@ def _note_unused_flags(
             _note(flag, "no document enables crane's plugin Dynamic; omit it")
     if args.policy and not any(_has_reference(entry.document) for entry in named):
         _note("--policy", "no document refers to a Policy in algorithmSource; omit it")
+    if args.custom_image:
+        _note_missing_images(results)
+
+
+def _note_missing_images(results: Sequence[Mapping[str, Any]]) -> None:
+    for obj in results:
+        if obj["kind"] == SECONDARY_SCHEDULERS.kind and "image" not in obj["spec"]:
+            print_remark(
+                f"note: {obj['kind']} {obj['metadata']['name']} runs Kubernetes' own "
+                "kube-scheduler; set spec.image to the image with the custom plugins, and add it "
+                f"to {SETTING}"
+            )
 
 
 def _note(flag: str, why: str) -> None:

@@ -96,6 +96,7 @@ def test_replicas_and_resources_stay_and_the_image_follows_the_control_plane(con
     assert "image registry.k8s.io/kube-scheduler:v1.29.1 of Deployment my-scheduler" in messages
     assert "skipped: document 1, ServiceAccount my-scheduler" in messages
     assert "Deployment my-scheduler\n" not in messages
+    assert "note: delete Deployment my-scheduler and its bindings" in messages
 
 
 def test_a_custom_image_and_its_program_stay(convert: Any) -> None:
@@ -103,6 +104,32 @@ def test_a_custom_image_and_its_program_stay(convert: Any) -> None:
     spec, messages = convert(deployment(scheduler={"image": image}))
     assert (spec["image"], spec["command"]) == (image, ["/usr/local/bin/kube-scheduler"])
     assert "ALLOWED_IMAGES" in messages
+    assert "set spec.image" not in messages
+
+
+def test_an_old_scheduler_of_other_names_may_stay(tmp_path: Path, capsys: Any) -> None:
+    text = CONFIG.replace("schedulerName: my-scheduler", "schedulerName: default-scheduler")
+    other = {**MAP, "data": {"my-scheduler-config.yaml": text}}
+    file = tmp_path / "default.yaml"
+    file.write_text(yaml.safe_dump_all([other, deployment()]))
+    assert main(["convert", "-f", str(file), "--to", "second"]) == 0
+    messages = capsys.readouterr().err
+    assert "default-scheduler renamed" in messages
+    assert "note: delete" not in messages
+
+
+def test_a_custom_image_that_no_file_names_is_to_be_set(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "my-scheduler.yaml"
+    plugins = "  plugins: {score: {enabled: [{name: MyCustomPluginA}]}}\n"
+    file.write_text(CONFIG.replace("leaderElection", f"{plugins}leaderElection"))
+    arguments = ["convert", "-f", str(file), "--custom-image"]
+    assert main([*arguments, "--to", "second"]) == 0
+    printed = capsys.readouterr()
+    assert "MyCustomPluginA" in printed.out
+    assert "note: SecondaryScheduler my-scheduler" in printed.err
+    assert "spec.image" in printed.err
+    assert main(arguments) == 0
+    assert "spec.image" not in capsys.readouterr().err
 
 
 def test_flags_become_fields_or_are_reported(convert: Any) -> None:
