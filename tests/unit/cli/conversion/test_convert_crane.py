@@ -128,6 +128,45 @@ def test_a_second_scheduler_keeps_its_own_name(folder: Path, capsys: Any) -> Non
     assert "SecondaryScheduler loaded" in kinds(capsys)
 
 
+def test_a_second_scheduler_has_what_the_pod_of_cranes_had(folder: Path, capsys: Any) -> None:
+    resources = {"requests": {"cpu": "400m", "memory": "200Mi"}}
+    container = {
+        "name": "crane-scheduler",
+        "image": "docker.io/dongjiang1989/crane-scheduler:main",
+        "command": ["/scheduler", "--config=/etc/kubernetes/config/scheduler-config.yaml"],
+        "resources": resources,
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/kubernetes/config"}],
+    }
+    pod = {
+        "containers": [container],
+        "volumes": [{"name": "config", "configMap": {"name": "scheduler-config"}}],
+        "nodeSelector": {"pool": "system"},
+    }
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "crane-scheduler", "namespace": "crane-system"},
+        "spec": {"replicas": 2, "template": {"spec": pod}},
+    }
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "scheduler-config", "namespace": "crane-system"},
+        "data": {
+            "scheduler-config.yaml": json.dumps(CONFIG),
+            "policy.yaml": json.dumps(CRANE_POLICY),
+        },
+    }
+    path = write(folder / "deployment.yaml", deployment, config_map)
+    assert run("-f", path, "--to", "second") == 0
+    printed = capsys.readouterr()
+    spec = list(yaml.safe_load_all(printed.out))[1]["spec"]
+    assert (spec["replicas"], spec["resources"]) == (2, resources)
+    assert spec["nodeSelector"] == {"pool": "system"}
+    assert "image" not in spec  # the stock kube-scheduler replaces crane's
+    assert "skipped" not in printed.err
+
+
 def test_an_image_that_has_the_plugin_keeps_it(folder: Path, capsys: Any) -> None:
     assert run("-f", str(folder / "config.yaml"), "--custom-image") == 0
     printed = yaml.safe_load(capsys.readouterr().out)

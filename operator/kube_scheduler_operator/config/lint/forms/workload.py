@@ -48,8 +48,9 @@ _PROGRAM: Final = re.compile(
     r"(^|/)(kube-scheduler|koord-scheduler|scheduler-plugins|vc-scheduler)$"
 )
 _IMAGES: Final = re.compile(
-    r"(^|/)(kube-scheduler|koord-scheduler|vc-scheduler)$|scheduler-plugins"
+    r"(^|/)(kube-scheduler|koord-scheduler|vc-scheduler|crane-scheduler)$|scheduler-plugins"
 )
+"""crane-scheduler starts as `/scheduler`."""
 _VOLCANOS_BOOLEANS: Final = frozenset(
     {
         "alsologtostderr", "cache-dumper", "csi-storage", "disable-default-scheduler-config",
