@@ -91,7 +91,7 @@ class World(Cluster):
         found: dict[str, Any] = self.api.request("GET", OURS)
         return found
 
-    # --- what is reported ---------------------------------------------------------------------------
+    # --- what is reported -----------------------------------------------------------------------
 
     def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`kubectl scheduler ARGUMENTS`, in this process: loading it takes most of its time."""
