@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 
@@ -348,6 +349,21 @@ def test_the_comparison_names_what_refuses_the_preferred_host() -> None:
     page = (ROOT / "docs" / "openshift-comparison.md").read_text()
     (row,) = re.findall(r"^\| should communicate with kube-apiserver over .*$", page, re.MULTILINE)
     assert "UnsafeArgument before any image" in row
+
+
+def test_the_image_of_a_payload_has_the_program_where_an_installer_calls_it() -> None:
+    containerfile = (ROOT / "Containerfile").read_text()
+    ((program,),) = map(json.loads, re.findall(r"^ENTRYPOINT (.+)$", containerfile, re.MULTILINE))
+    (derived,) = re.findall(r"^```dockerfile\n(.+?)^```$", OPERATIONS, re.MULTILINE | re.DOTALL)
+    assert f"RUN ln -s {program} /usr/bin/cluster-kube-scheduler-operator\n" in derived
+    assert {"USER 0", "ENTRYPOINT []"} <= set(derived.splitlines())
+
+
+def test_the_readme_leads_from_openshift_to_profiles_and_caches() -> None:
+    readme = (ROOT / "README.md").read_text()
+    (row,) = re.findall(r"^\| cluster-kube-scheduler-operator .*$", readme, re.MULTILINE)
+    assert "docs/operations.md#on-openshift" in row
+    assert "docs/kubectl-scheduler.md#pprof" in row
 
 
 def test_the_readme_packs_by_the_profile_that_packs() -> None:
