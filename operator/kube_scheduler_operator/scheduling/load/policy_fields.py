@@ -114,9 +114,9 @@ class PolicyRun(DecodingRun):
         self.form = form
         self.notes: list[Problem] = []  # warnings about ignored or reinterpreted values
 
-    def void(self, path: Path, message: str) -> None:
+    def void(self, path: Path, message: str, fix: str = "") -> None:
         """Add a warning about an ignored value."""
-        self.notes.append(Problem(WITHOUT_EFFECT, path, message, severity=WARNING))
+        self.notes.append(Problem(WITHOUT_EFFECT, path, message, fix, WARNING))
 
     def missing(self, path: Path) -> Absent:
         return self.report(Problem(INVALID_TYPE, path, "this is missing; add it"))

@@ -218,7 +218,9 @@ class PolicyReader(PolicyRun):
             return Sync(name, period)
         message = f'no source measures "{name}" without a query for Prometheus'
         if self.form.crane:
-            self.void((*entry.path, "name"), message)
+            self.void(
+                (*entry.path, "name"), message, f"remove the entry, or name {listing(METRICS)}"
+            )
         else:
             fix = did_you_mean(name, METRICS) or f"; use {listing(METRICS)}, or add a query"
             self.invalid((*entry.path, "name"), message + fix)
@@ -258,7 +260,8 @@ class PolicyReader(PolicyRun):
             return True
         lists = self.form.name("sync")
         if self.form.crane:
-            self.void((*at, "name"), f'"{name}" has no entry in {lists}: the rule never applies')
+            message = f'"{name}" has no entry in {lists}: the rule never applies'
+            self.void((*at, "name"), message, f"add one to {lists}, or remove the rule")
         else:
             hint = did_you_mean(name, known)
             message = f'"{name}" has no entry in {lists}{hint}; add one with its period'
@@ -284,7 +287,8 @@ class PolicyReader(PolicyRun):
                 self.invalid(at, message)
         if percent:
             message = "limits above 1 are read as percentages, as in crane-scheduler-plus"
-            self.notes.append(Problem("Percentages", limits[0][1], message, severity=WARNING))
+            fix = "write fractions between 0 and 1 if crane-scheduler itself reads the policy"
+            self.notes.append(Problem("Percentages", limits[0][1], message, fix, WARNING))
         return percent
 
     def _check(self, policy: LoadPolicy, path: Path) -> None:
@@ -308,10 +312,11 @@ class PolicyReader(PolicyRun):
             )
 
     def _wrong_or_void(self, at: Path, what: str, effect: str) -> None:
+        fix = "remove the entry or use a value greater than 0"
         if self.form.crane:
-            self.void(at, f"{what} {effect}, as in crane")
+            self.void(at, f"{what} {effect}, as in crane", fix)
         else:
-            self.invalid(at, f"{what} {effect}; remove the entry or use a value greater than 0")
+            self.invalid(at, f"{what} {effect}; {fix}")
 
 
 def _is_percentage(value: Any) -> bool:

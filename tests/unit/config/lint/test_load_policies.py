@@ -60,3 +60,34 @@ def test_what_crane_passes_over_is_a_warning_and_what_ends_it_an_error() -> None
     ]
     (line,) = reported(crane(hotValue=[{"timeRange": "5m", "count": 0}]))
     assert line.startswith("error spec.hotValue[0].count: 0 is less than 1")
+
+
+def test_every_warning_about_cranes_policy_has_a_fix() -> None:
+    policy = crane(
+        syncPolicy=[
+            {"name": "cpu_usage_avg_5m", "period": "3m"},
+            {"name": "mem_usage_avg_5m", "period": "0s"},
+            {"name": "gpu_usage", "period": "3m"},
+        ],
+        predicate=[
+            {"name": "cpu_usage_avg_5m", "maxLimitPecent": 65},
+            {"name": "cpu_usage_avg_5m", "maxLimitPercent": 65},
+            {"name": "cpu_usage_max_avg_1h", "maxLimitPecent": 75},
+        ],
+    )
+    findings = validate([("f.yaml", yaml.safe_dump(policy))], SETTING).findings
+    assert {finding.reason for finding in findings} == {"Percentages", "WithoutEffect"}
+    assert len(findings) == 6
+    assert not [finding for finding in findings if "as the message describes" in finding.fix]
+
+
+def test_cranes_policy_in_a_config_map_is_checked_there() -> None:
+    policy = crane(predicate=[{"name": "cpu_usage_avg_5m", "maxLimitPercent": 65}])
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "crane-controller-policy"},
+        "data": {"policy.yaml": yaml.safe_dump(policy)},
+    }
+    lines = reported(config_map)
+    assert any("maxLimitPercent: crane ignores this unknown field" in line for line in lines)

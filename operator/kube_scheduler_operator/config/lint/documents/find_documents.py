@@ -14,6 +14,7 @@ from ....base.objects import mapping
 from ....base.source.culprit import TEMPLATE
 from ....base.source.encoding import LINE_BREAK, characters
 from ....base.source.reader import Document, ParseError, Position, is_json, read, read_yaml
+from ....scheduling.load.policy_files import CRANE_KIND
 from ...language.schema import KIND, args_struct
 from ..checks import Item
 from ..configurations import unprintable_arguments
@@ -196,11 +197,11 @@ def _may_be_ours(text: str) -> bool:
 
 
 def _is_ours(source: Source) -> bool:
-    """Report whether a text is kube-scheduler's or Volcano's, even if it is broken."""
+    """Report whether a text is kube-scheduler's, crane's or Volcano's, even if it is broken."""
     if any(source.contents.values()):
         return True
     kinds = [item.value.get("kind") for item in source.items]
-    if any(kind in (KIND, "Policy") for kind in kinds):
+    if any(kind in (KIND, "Policy", CRANE_KIND) for kind in kinds):
         return True
     if any(is_volcano(item.value) or lacks_its_kind(item.value) for item in source.items):
         return True
