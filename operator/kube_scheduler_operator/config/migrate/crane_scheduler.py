@@ -319,8 +319,9 @@ def _report_replacement(dynamic: DynamicConfig, report: ConversionLog, *, promet
         report.same(at, "load read from Prometheus", why)
     else:
         why = (
-            "Prometheus is not needed; remove crane-scheduler-controller and its exporter, or "
-            "pass --prometheus URL to keep using existing recording rules"
+            "Prometheus is not needed; remove crane-scheduler-controller, and the DaemonSet "
+            "node-metrics of crane-scheduler-plus, whose port of the nodes (19101) the new one "
+            "needs; or pass --prometheus URL to keep using existing recording rules"
         )
         report.differs(at, "load measured by node-metrics", why)
     why = "it has the operator's key and is in UTC; spec.write: [crane] also writes crane's"
