@@ -472,7 +472,7 @@ def test_what_the_policies_missed_is_refused_by_the_operator(world: World) -> No
 
 def test_a_secret_that_names_the_host_may_be_used(world: World) -> None:
     host = "prometheus.monitoring"
-    labels = {names.TOKEN_FOR_LABEL: host}
+    labels = {names.TOKEN_FOR_LABEL: f"{host}_9090"}
     secret = {
         "metadata": {"name": "for-prometheus", "labels": labels},
         "stringData": {"token": "t"},
