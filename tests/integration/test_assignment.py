@@ -359,7 +359,7 @@ def _withdrawn(world: AssigningWorld) -> list[str]:
     return [
         event["message"]
         for event in world.listed(f"{CORE}/events")
-        if "Assigned is False: this scheduler does not schedule" in event["message"]
+        if "Assigned is False: no scheduler pod is Ready" in event["message"]
     ]
 
 
