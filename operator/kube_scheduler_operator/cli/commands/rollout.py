@@ -218,6 +218,12 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
     print_lines("", "because of what it changes for the Pods of the cluster:", "")
     print_lines(*(f"  - {sentence}" for sentence in _sentences(record)))
     print_lines("", f"Configuration {configuration}", "")
+    if changed is None and args.yes:
+        raise CommandError(
+            "the objects have changed since this edit was held, so it cannot be shown; wait until "
+            "the edit that they have now is held, or put the configuration's hash into "
+            "spec.placementCheck.approved of OperatorSettings cluster"
+        )
     code = _without_writing(args, "Approve this edit?", "Nothing was approved")
     if code is not None:
         return code

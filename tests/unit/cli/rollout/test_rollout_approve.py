@@ -140,6 +140,9 @@ async def test_an_edit_that_is_not_the_held_one_any_more_is_not_described(held: 
     done = await held.run(*APPROVE, "--dry-run")
     assert "it is not the one that the objects have now" in done.out
     assert LOST in done.out
+    done = await held.run(*APPROVE, "--yes")
+    assert (done.code, approved(held)) == (1, None)
+    assert "the objects have changed since" in done.err
 
 
 @pytest.mark.parametrize(
