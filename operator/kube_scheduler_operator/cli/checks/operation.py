@@ -178,14 +178,16 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             CheckState.WARNING,
             "operations.md#pause-the-operator",
         )
-    overall = mapping(mapping(facts.cluster_operator.get()).get("status"))
-    if not overall:
+    cluster_operator = facts.cluster_operator.get()
+    if not mapping(cluster_operator).get("status"):
+        lacks = "does not exist" if cluster_operator is None else "has no status"
         yield CheckProblem(
-            f'ClusterOperator "{names.CLUSTEROPERATOR}" has no status',
+            f'ClusterOperator "{names.CLUSTEROPERATOR}" {lacks}',
             "see the check operator: it writes this status with every change",
             CheckState.WARNING,
         )
-    yield from _outdated(facts, "each condition")
+    if raw:
+        yield from _outdated(facts, "each condition")
     yield f"{len(raw)} conditions of KubeScheduler are as they should be"
 
 
@@ -301,12 +303,13 @@ _OBJECTS: Final = (
 
 def objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """SchedulerProfiles, extenders with their agents, SecondarySchedulers and the rest."""
-    count = 0
+    count = observed = 0
     for kind, page in _OBJECTS:
         for name, obj in sorted(facts.kinds[kind].get().items()):
             count += 1
+            observed += bool(mapping(obj.get("status")).get("conditions"))
             yield from _object_problems(kind, name, obj, page)
-    if count:
+    if observed:
         yield from _outdated(facts, "each object's status")
     yield f"{count} objects are accepted and available"
 

@@ -440,7 +440,8 @@ def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
         for type_ in ("Available", "Progressing", "Degraded", "Upgradeable")
     )
     if report["silence"]:
-        states += "  (observed before the operator stopped)"
+        since = "observed before the operator stopped"
+        states += f"  ({since if report['conditions'] else 'no operator has observed them'})"
     changes = f", changed by {report['profileChangedBy']}" if report["profileChangedBy"] else ""
     lines = [
         f"Scheduler  {states}",

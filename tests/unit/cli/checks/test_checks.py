@@ -675,6 +675,21 @@ def test_a_report_of_a_stopped_operator_is_marked(age: float, state: CheckState)
     assert one("objects", **facts).state is state
 
 
+def test_what_no_operator_has_observed_is_not_its_report() -> None:
+    facts: dict[str, Any] = {
+        "operator_lease": None,
+        "kubescheduler": obj("cluster"),
+        "cluster_operator": None,
+        "kinds": {kind: Observed({}) for kind, _ in _OBJECTS},
+    }
+    facts["kinds"]["SchedulerProfile"] = Observed({"dense": obj("dense")})
+    found = [*results("conditions", **facts), *results("objects", **facts)]
+    causes = [each.cause for each in found]
+    assert 'ClusterOperator "kube-scheduler" does not exist' in causes
+    assert sum("the operator has not seen it yet" in cause for cause in causes) == 2
+    assert not any("before it stopped" in cause for cause in causes)
+
+
 def test_a_status_of_an_earlier_generation_is_marked() -> None:
     facts = secondary_facts()
     others: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}

@@ -235,6 +235,15 @@ async def test_an_operator_that_does_not_run_is_a_problem_whatever_the_condition
     assert "kubectl -n kube-scheduler-operator logs" in done.out.partition("Next: ")[2]
 
 
+async def test_what_no_operator_has_observed_was_not_observed_before_it_stopped(
+    cluster: Cluster,
+) -> None:
+    cluster.kubescheduler({})
+    done = await cluster.run("status")
+    assert "(no operator has observed them)" in done.out
+    assert "before the operator stopped" not in done.out
+
+
 async def test_a_scheduler_that_is_gone_while_no_operator_observes_it_is_a_problem(
     cluster: Cluster,
 ) -> None:
