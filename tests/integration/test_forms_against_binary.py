@@ -35,6 +35,8 @@ _OF_FILES = (
 )  # fmt: skip
 """Flags whose files the test does not have, or that a form may set to any port."""
 
+_TLS_FILES = ("caFile", "certFile", "keyFile")
+
 SECONDS = 600
 """For a start of the program: `make test` runs this file on idle processor time."""
 
@@ -88,7 +90,8 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
             connection = {**connection, "kubeconfig": str(kubeconfig)}
         file = tmp_path / "config.yaml"
         file.write_text(
-            canonical_json({**config, "clientConnection": connection}), encoding="utf-8"
+            canonical_json({**_without_files(config), "clientConnection": connection}),
+            encoding="utf-8",
         )
         last = [f"--write-config-to={tmp_path / 'out.yaml'}", "--secure-port=0"]
         return subprocess.run(
@@ -100,6 +103,26 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
         )
 
     return run
+
+
+def _without_files(config: Any) -> Any:
+    """The configuration without certificates and keys of extenders that the test does not have."""
+    extenders = config.get("extenders")
+    if not isinstance(extenders, list):
+        return config
+    return {**config, "extenders": [_without_tls_files(extender) for extender in extenders]}
+
+
+def _without_tls_files(extender: Any) -> Any:
+    tls = extender.get("tlsConfig") if isinstance(extender, dict) else None
+    if not isinstance(tls, dict):
+        return extender
+    kept = {
+        key: value
+        for key, value in tls.items()
+        if key not in _TLS_FILES or not isinstance(value, str)
+    }
+    return {**extender, "tlsConfig": kept}
 
 
 @pytest.fixture
