@@ -434,12 +434,12 @@ def without_power(stage: Stage) -> list[Section]:
         "A node that is off",
         f"`{dead.name}` is powered off. The others continue without it; ClusterOperator reports "
         "Degraded\nafter ten minutes. The node gets the revision when it is back.",
-        [stage.run("status")],
+        [stage.run("status", code=1)],
         [
             stage.patch("scheduler", {"profile": "NoScoring"}),
             stage.run("rollout watch --timeout 40", code=1),
         ],
-        [stage.run("status")],
+        [stage.run("status", code=1)],
         [stage.run("history", Keep(12))],
     )
     return [power_loss, _files(stage), options]
