@@ -9,10 +9,11 @@ that has begun and affects no running scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ...base.findings import Finding
 from ...base.management import MANAGED, REMOVED, UNMANAGED
 from ..controlplane.adoption.adopted import NOTHING, adopted
 from ..controlplane.cluster_operator import report_without_kubescheduler
@@ -148,32 +149,29 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
 
 
 def _remove_static_pods(attempt: Containment) -> Reconciled:
-    everywhere = _everywhere(attempt)
-    plan = attempt("remove", steps.remove, everywhere, attempt.failures)
-    return Reconciled(everywhere, plan)
+    return _beside_the_rest(attempt, "remove", steps.remove)
 
 
 def _remove_without_static_pods(attempt: Containment) -> Reconciled:
-    everywhere = _everywhere(attempt)
-    remove = managed_steps.remove_managed
-    plan = attempt("remove managed", remove, everywhere, attempt.failures)
-    return Reconciled(everywhere, plan)
+    return _beside_the_rest(attempt, "remove managed", managed_steps.remove_managed)
 
 
 def _leave_static_pods(attempt: Containment) -> Reconciled:
-    """Observe and report static Pods that are Unmanaged; all other objects are managed."""
-    everywhere = _everywhere(attempt)
-    report = steps.report_unmanaged
-    plan = attempt("report unmanaged", report, everywhere, attempt.failures)
-    return Reconciled(everywhere, plan)
+    """Observe and report static Pods that are Unmanaged."""
+    return _beside_the_rest(attempt, "report unmanaged", steps.report_unmanaged)
 
 
 def _leave_managed_scheduler(attempt: Containment) -> Reconciled:
     """Do the same where a SecondaryScheduler is in the place of static Pods."""
+    return _beside_the_rest(attempt, "report unmanaged", managed_steps.report_unmanaged)
+
+
+def _beside_the_rest(
+    attempt: Containment, name: str, step: Callable[[Snapshot, Everywhere, Sequence[Finding]], Plan]
+) -> Reconciled:
+    """Do a step for the control plane's scheduler; all other objects are managed."""
     everywhere = _everywhere(attempt)
-    report = managed_steps.report_unmanaged
-    plan = attempt("report unmanaged", report, everywhere, attempt.failures)
-    return Reconciled(everywhere, plan)
+    return Reconciled(everywhere, attempt(name, step, everywhere, attempt.failures))
 
 
 def _report_missing(attempt: Containment) -> Reconciled:

@@ -153,12 +153,16 @@ def variables(made: RevisionContent, **values: str) -> RevisionContent:
     return RevisionContent({**made.parts, names.POD: own}, made.inputs)
 
 
-@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "https_proxy"])
+@pytest.mark.parametrize(
+    "name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD", "GODEBUG", "https_proxy"]
+)
 def test_a_variable_that_chooses_who_is_trusted_decides(name: str) -> None:
+    """An extender that is ignorable has no effect if its certificate is not trusted."""
     running = variables(extender())
-    edited = variables(extender(), **{name: "/etc/extra"})
+    edited = variables(extender(), **{name: "/nowhere"})
     assert rules(edited) != rules(running)
     assert with_rules_of(edited, running) == running
+    assert with_rules_of(edited, running).parts == running.parts
 
 
 def test_a_proxy_decides_who_answers_for_an_extender_elsewhere() -> None:
@@ -170,14 +174,6 @@ def test_a_proxy_decides_who_answers_for_an_extender_elsewhere() -> None:
     assert held.parts == expected.parts
     without = content()
     assert rules(variables(without, HTTP_PROXY="a")) == rules(without)
-
-
-@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD"])
-def test_whom_go_trusts_decides_whether_an_extender_elsewhere_counts(name: str) -> None:
-    """An extender that is ignorable has no effect if its certificate is not trusted."""
-    running, edited = variables(extender()), variables(extender(), **{name: "/nowhere"})
-    assert rules(running) != rules(edited)
-    assert with_rules_of(edited, running).parts == running.parts
 
 
 AGENT = "http://127.0.0.1:5401/safe"
