@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,20 +10,14 @@ import pytest
 
 from cluster.console import SandboxError, run
 
-PROGRAM = Path(__file__).resolve().parents[2] / "hack" / "openshift-suite"
+from .programs import load_program
+
 PROMETHEUS = "should expose metrics endpoints accessible via prometheus"
 
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    loader = SourceFileLoader("openshift_suite_program", str(PROGRAM))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, loader.name, module)  # where its dataclass looks for types
-    loader.exec_module(module)
-    return module
+    return load_program("openshift-suite", monkeypatch)
 
 
 def entry(name: str, state: str, message: str = "", kind: str = "It") -> dict[str, Any]:

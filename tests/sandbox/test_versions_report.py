@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-PROGRAM = Path(__file__).resolve().parents[2] / "hack" / "test-versions"
+from .programs import load_program
 
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    loader = SourceFileLoader("test_versions_program", str(PROGRAM))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, loader.name, module)  # where its dataclass looks for types
-    loader.exec_module(module)
-    return module
+    return load_program("test-versions", monkeypatch)
 
 
 def case(name: str, *ends: str) -> str:
