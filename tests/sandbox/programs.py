@@ -1,4 +1,4 @@
-"""Loads a program of hack/ whose name is no module's."""
+"""Loads the programs of hack/, which Python cannot import by their names."""
 
 from __future__ import annotations
 
