@@ -49,6 +49,10 @@ HANDOVER: Final = 5.0
 """Seconds for which a Lease may have no holder: in every rollout a leader releases it at its end,
 and another replica takes it within its retry period, 2 s."""
 
+RELEASED_SECONDS: Final = 15.0
+"""Seconds without a holder after which no Pods are assigned: the default lease duration. The Lease
+itself has another one: who releases it sets 1 s."""
+
 STEADY_SECONDS: Final = 10.0
 """How long a restarted scheduler must be Available before it gets Pods again; the kubelet restarts
 a container that crashes for the second time after 10 s."""
@@ -194,6 +198,8 @@ def _expired(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | No
     seen = snapshot.secondaries.leases_seen.get(place, ALWAYS)
     since = max(seen, snapshot.answered_since or snapshot.now)
     duration = lease_duration(lease.get("spec") or {})
+    if not _holder(snapshot, state):
+        duration = max(duration, RELEASED_SECONDS)
     left = duration - (snapshot.now - since).total_seconds()
     if left > 0:
         return "", left

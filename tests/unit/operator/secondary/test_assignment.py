@@ -282,6 +282,22 @@ def test_a_replica_has_time_to_take_over(assigning: Assigning) -> None:
     assert assigning.assignment() is not None
 
 
+def test_a_released_lease_has_the_time_of_a_takeover(assigning: Assigning) -> None:
+    """In each rollout the leader releases its Lease: without a holder, for a duration of 1 s."""
+    assigning.ready(assign=BATCH)
+    lease = assigning.leases[NAMESPACE, NAME]
+    released = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+    assigning.leases[NAMESPACE, NAME] = {**lease, "spec": released}
+    assigning.leases_seen[NAMESPACE, NAME] = assigning.cluster.now
+    for seconds in (0.0, 1.0, 4.0, 9.9):  # Available becomes False in between
+        assigning.cluster.now += timedelta(seconds=seconds)
+        assigning.run()
+        assert assigning.assignment() is not None
+    assigning.cluster.now += timedelta(seconds=0.2)
+    assigning.run()
+    assert assigning.assignment() is None
+
+
 def test_a_scheduler_that_hangs_loses_its_assignment_when_its_lease_expires(
     assigning: Assigning,
 ) -> None:
