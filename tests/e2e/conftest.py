@@ -294,11 +294,18 @@ class Cluster:
             and all(entry.get("currentRevision") for entry in entries)
             and states.get("NodeInstallerProgressing") == "False"
             and states.get("StaticPodsAvailable") == "True"
-            and not any(
-                kind.endswith("Degraded") and state == "True" for kind, state in states.items()
-            )
+            and not self.problems()
             and status.get("observedGeneration") == self.kubescheduler["metadata"].get("generation")
         )
+
+    def problems(self) -> set[str]:
+        """The conditions that report a problem."""
+        conditions = self.status.get("conditions", [])
+        return {
+            one["type"]
+            for one in conditions
+            if one["type"].endswith("Degraded") and one["status"] == "True"
+        }
 
     def is_plain(self) -> bool:
         """The desired configuration has only a profile, and the node runs it."""
