@@ -18,7 +18,7 @@ from ...base.json_text import parse_json
 from ...base.klog import kv
 from ...base.objects import Object, mapping
 from ...kube.client import ApiClient
-from ...kube.errors import KubeError
+from ...kube.errors import KubeError, NotFound
 from ...kube.resource import NAMESPACES
 from ...serving.http_types import HttpResponse
 from ...serving.sharing import AddressRate
@@ -36,11 +36,18 @@ log = logging.getLogger(__name__)
 NAMESPACE_SECONDS: Final = 2.0
 """How long the labels of a namespace are remembered."""
 
+OUTDATED_SECONDS: Final = 300.0
+"""How long they serve while the namespace cannot be read, as while another operator's rights apply
+in an upgrade."""
+
 REMEMBERED: Final = 1024
 """The number of namespaces whose labels are remembered."""
 
 ANSWER_SECONDS: Final = 1.0
 """How long a request may take; the API server has given up by then."""
+
+UNREAD_SECONDS: Final = 0.5
+"""How long a read may take before remembered labels decide."""
 
 READS: Final = 200.0
 """Namespaces a second that are read for requests of one address, in the long run."""
@@ -76,8 +83,11 @@ class NamespaceLabels:
 
     def known(self, name: str) -> Mapping[str, str] | None:
         """Return the labels of a namespace that was read a moment ago; None: read it."""
+        return self._remembered(name, NAMESPACE_SECONDS)
+
+    def _remembered(self, name: str, seconds: float) -> Mapping[str, str] | None:
         known = self._known.get(name)
-        return known[1] if known and self._clock() - known[0] < NAMESPACE_SECONDS else None
+        return known[1] if known and self._clock() - known[0] < seconds else None
 
     def is_read(self, name: str) -> bool:
         return name in self._reading
@@ -98,6 +108,26 @@ class NamespaceLabels:
             self._reading[name] = reading
             reading.add_done_callback(lambda done: self._done(name, done))
         return await asyncio.shield(reading)
+
+    async def latest(self, api: ApiClient, name: str) -> Mapping[str, str]:
+        """Read the labels of a namespace; if that fails, return those of the last minutes.
+
+        Raises:
+            NotFound: it does not exist.
+            KubeError, TimeoutError: as `of`, where no labels are remembered.
+        """
+        outdated = self._remembered(name, OUTDATED_SECONDS)
+        if outdated is None:
+            return await self.of(api, name)
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                return await self.of(api, name)
+        except NotFound:
+            raise
+        except (KubeError, TimeoutError) as error:
+            reason = str(error) or "it took too long"
+            log.warning("Decided by earlier labels of the namespace", extra=kv(err=reason))
+            return outdated
 
     async def _read(self, api: ApiClient, name: str) -> Mapping[str, str]:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -155,7 +185,7 @@ class ReviewDecisions:
 
     async def _later(self, pod: NewPod) -> ReviewAnswer:
         try:
-            labels = await self._labels.of(self._api, pod.namespace)
+            labels = await self._labels.latest(self._api, pod.namespace)
             return _decided(pod, scheduler_for(pod, self._schedulers, labels))
         except (KubeError, TimeoutError) as error:
             reason = str(error) or "it took too long"

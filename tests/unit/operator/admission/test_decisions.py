@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.kube.errors import ApiRequest, KubeError, NotFound, Unavailable
+from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, KubeError, NotFound, Unavailable
 from kube_scheduler_operator.kube.resource import NAMESPACES, ObjectRef
 from kube_scheduler_operator.operator.admission import decisions as module
 from kube_scheduler_operator.operator.admission.decisions import (
     CANNOT_DECIDE,
     NAMESPACE_SECONDS,
+    OUTDATED_SECONDS,
     REMEMBERED,
     NamespaceLabels,
     ReviewAnswer,
@@ -193,6 +194,35 @@ async def test_labels_are_remembered_for_a_while_and_errors_are_not(cluster: Clu
         with pytest.raises(NotFound):
             await labels.of(api, "away")
     assert cluster.reads == ["jobs", "jobs", "away", "away"]
+
+
+async def test_labels_serve_for_minutes_while_they_cannot_be_read(cluster: Cluster) -> None:
+    """The rights of an operator may end before its Pods, when it is upgraded or put back."""
+    api: Any = cluster
+    time = 0.0
+    labels = NamespaceLabels(lambda: time)
+    await labels.latest(api, "jobs")
+    cluster.namespaces["jobs"] = Forbidden(REQUEST, status=403)
+    time = OUTDATED_SECONDS - 0.1
+    assert await labels.latest(api, "jobs") == {"team": "batch"}
+    cluster.namespaces["jobs"] = NotFound(REQUEST, status=404)
+    with pytest.raises(NotFound):
+        await labels.latest(api, "jobs")
+    cluster.namespaces["jobs"] = Forbidden(REQUEST, status=403)
+    time = OUTDATED_SECONDS
+    with pytest.raises(Forbidden):
+        await labels.latest(api, "jobs")
+
+
+async def test_labels_serve_while_reads_take_too_long(
+    decided: Decided, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NAMESPACE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "UNREAD_SECONDS", 0.05)
+    assert await decided.scheduler_of() == "packed"
+    decided.cluster.delay = 30.0
+    assert await decided.scheduler_of() == "packed"
+    assert decided.cluster.reads == ["jobs", "jobs"]
 
 
 async def test_a_bounded_number_of_namespaces_is_remembered(cluster: Cluster) -> None:
