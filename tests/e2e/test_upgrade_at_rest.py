@@ -210,7 +210,7 @@ class Upgraded(Cluster):
     def problems(self) -> set[str]:
         """Those that users of both releases have to mend.
 
-        The earlier one writes fields that OpenShift's definitions do not have, and says so.
+        The earlier one writes fields that OpenShift's definitions do not have, and reports that.
         """
         expected = {"WritesDegraded"} if self.layout.platform == model.OPENSHIFT else set()
         return super().problems() - expected

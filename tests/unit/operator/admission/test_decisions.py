@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, KubeError, NotFound, Unavailable
+from kube_scheduler_operator.kube.errors import (
+    ApiRequest,
+    Forbidden,
+    KubeError,
+    NotFound,
+    Unavailable,
+)
 from kube_scheduler_operator.kube.resource import NAMESPACES, ObjectRef
 from kube_scheduler_operator.operator.admission import decisions as module
 from kube_scheduler_operator.operator.admission.decisions import (
