@@ -258,7 +258,7 @@ class HealthWatch:
 
     def observe(self, now: float, host: NodeHost, placed_at: float) -> None:
         operands = host.operands()
-        mine = [o for o in operands if o.revision == self._target.revision]
+        mine = [o for o in operands if o.revision == (self._target.directory or None)]
         self._others = len(operands) - len(mine)
         process = (mine[0].pid, mine[0].started) if len(operands) == len(mine) == 1 else None
         if process is None or process != self._process:

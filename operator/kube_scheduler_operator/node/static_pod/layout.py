@@ -34,7 +34,7 @@ from typing import Final
 
 from ...base import files
 from ...base.files import Disk, File
-from ...base.names import OPERAND
+from ...base.names import CONTENT_HASH_ANNOTATION, OPERAND
 from ..protocol.result import STOCK, Result
 from ..protocol.upgrade_request import is_upgrade
 from . import disk_state, kubeadm, manifest, revision_directory
@@ -196,6 +196,8 @@ class Layout:
             OtherContentError: the node has this revision with other content.
         """
         directory = self.revision_dir(revision)
+        if revision in self._used_by_others():
+            raise OtherContentError(f"the directory of revision {revision} is another operator's")
         known = revision_directory.read_hashes(directory)
         other = known is not None and content_hash not in ("", known.content)
         if known is not None and known.content and other:
@@ -376,6 +378,7 @@ class Layout:
         current = self.current()
         if current is not None:
             needed.add(current.revision or STOCK)
+        needed |= self._used_by_others()
         strangers = []
         self._disk.remove_tree(self._staging)  # left by an interrupted predecessor
         for path in sorted(self.resource_dir.iterdir()):
@@ -440,4 +443,23 @@ class Layout:
 
     def _manifest(self, path: Path, *, follow: bool = True) -> Manifest | None:
         data = files.read(path, follow=follow)
-        return None if data is None else manifest.parse(data, self._static_pod_name)
+        if data is None:
+            return None
+        parsed = manifest.parse(data, self._static_pod_name)
+        return parsed.of_another_operator() if self._is_foreign(parsed) else parsed
+
+    def _is_foreign(self, parsed: Manifest) -> bool:
+        """Return whether another operator made the directory that a manifest mounts.
+
+        Neither has a mark of this one. A directory that is missing proves nothing.
+        """
+        if not parsed.directory or CONTENT_HASH_ANNOTATION.encode() in parsed.data:
+            return False
+        directory = self.revision_dir(parsed.directory)
+        marks = (HASHES_FILE, OUTCOME_FILE)
+        return directory.is_dir() and not any((directory / mark).exists() for mark in marks)
+
+    def _used_by_others(self) -> set[int]:
+        """Return the directories without which a manifest of another operator does not start."""
+        manifests = (self.current(), self.adopted())
+        return {m.directory for m in manifests if m is not None and m.foreign}

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ RESOURCE_VOLUME: Final = "resource-dir"
 """The hostPath volume with the revision's directory on the node."""
 
 _STOCK_PORT: Final = 10259
-_DIRECTORY_IN_TEXT: Final = re.compile(rb"/" + PREFIX.encode() + rb"[1-9][0-9]*\b")
+_DIRECTORY_IN_TEXT: Final = re.compile(rb"/(" + PREFIX.encode() + rb"[1-9][0-9]*)\b")
 
 
 class ManifestError(ValueError):
@@ -50,14 +50,23 @@ class Manifest:
     revision: int | None  # the revision; None for a manifest that the operator did not write
     probe: Probe  # readiness probe of its scheduler
     labelled: int = 0  # the revision in its label, whatever else it contains; 0 without one
-    # whether it mounts a revision's directory: the operator's, perhaps edited by a person
-    mounts_revision: bool = False
+    directory: int = 0  # the revision whose directory it mounts; 0: none
     image: str = ""  # the image of its first container; empty in YAML
+    # another operator wrote it, which names and numbers its directories alike (OpenShift's)
+    foreign: bool = False
 
     @property
     def name(self) -> str:
         """Name for messages."""
         return "the stock manifest" if self.revision is None else f"revision {self.revision}"
+
+    @property
+    def mounts_revision(self) -> bool:
+        """Whether it mounts a directory of this operator, perhaps edited by a person."""
+        return self.directory > 0 and not self.foreign
+
+    def of_another_operator(self) -> Manifest:
+        return replace(self, revision=None, foreign=True)
 
 
 def static_pod_for_revision(
@@ -117,14 +126,15 @@ def parse(data: bytes, static_pod_name: str) -> Manifest:
     """Parse a manifest; never fails: anything else counts as a manifest without a revision."""
     pod = _json_pod(data)
     if pod is None:
-        mounts = _DIRECTORY_IN_TEXT.search(data) is not None
-        return Manifest(data, None, _probe_of_text(data), mounts_revision=mounts)
+        match = _DIRECTORY_IN_TEXT.search(data)
+        directory = number_of(match[1].decode()) if match else 0
+        return Manifest(data, None, _probe_of_text(data), directory=directory)
     return Manifest(
         data,
         _revision_of(pod, static_pod_name),
         _probe_of_pod(pod),
         _labelled(pod),
-        _mounts_revision(pod),
+        _directory(pod),
         _image(pod),
     )
 
@@ -177,11 +187,11 @@ def _image(pod: Mapping[str, Any]) -> str:
         return ""
 
 
-def _mounts_revision(pod: Mapping[str, Any]) -> bool:
+def _directory(pod: Mapping[str, Any]) -> int:
     try:
-        return number_of(PurePosixPath(str(_resource_host_path(pod)["path"])).name) > 0
+        return number_of(PurePosixPath(str(_resource_host_path(pod)["path"])).name)
     except (KeyError, TypeError, ValueError):
-        return False
+        return 0
 
 
 def _probe_of_pod(pod: Mapping[str, Any]) -> Probe:

@@ -17,6 +17,9 @@ from typing import Final
 
 _POD: Final = re.compile(r"/pods/([0-9a-f-]{32,36})/(?:containers/|etc-hosts)")
 _REVISION: Final = re.compile(r"/kube-scheduler-pod-([1-9][0-9]*)(?://deleted)?$")
+_SIDECAR: Final = b"cluster-kube-scheduler-operator"
+"""The program of the other containers in the static Pod of OpenShift's operator."""
+
 _RESOURCES: Final = "/etc/kubernetes/static-pod-resources"
 _ROOT_FIELD: Final = 3
 _MOUNT_POINT_FIELD: Final = 4
@@ -42,7 +45,8 @@ def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[Sched
         if not process.name.isdigit():
             continue
         try:
-            if needle not in (process / "cmdline").read_bytes():
+            command = (process / "cmdline").read_bytes()
+            if needle not in command or _SIDECAR in command:
                 continue
             pod_uid, revision = parse_mounts((process / "mountinfo").read_text(errors="replace"))
             if pod_uid not in pod_uids:

@@ -50,6 +50,14 @@ def test_finds_only_schedulers_of_the_static_pod(tmp_path: Path) -> None:
     assert operands(tmp_path, {STATIC}, "kube-scheduler") == (SchedulerProcess(10, 77, STATIC, 7),)
 
 
+def test_the_other_containers_of_openshifts_pod_are_not_schedulers(tmp_path: Path) -> None:
+    syncer = "cluster-kube-scheduler-operator cert-syncer --namespace=openshift-kube-scheduler"
+    process(tmp_path, 10, "hyperkube kube-scheduler --config=x", mountinfo(STATIC, 7), start=77)
+    process(tmp_path, 11, syncer, mountinfo(STATIC, 7))
+    process(tmp_path, 12, f"/bin/bash -c exec {syncer}", mountinfo(STATIC, 7))
+    assert [found.pid for found in operands(tmp_path, {STATIC}, "kube-scheduler")] == [10]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
