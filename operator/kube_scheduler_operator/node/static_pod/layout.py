@@ -196,14 +196,8 @@ class Layout:
             OtherContentError: the node has this revision with other content.
         """
         directory = self.revision_dir(revision)
-        if revision in self._used_by_others():
-            raise OtherContentError(f"the directory of revision {revision} is another operator's")
         known = revision_directory.read_hashes(directory)
-        other = known is not None and content_hash not in ("", known.content)
-        if known is not None and known.content and other:
-            active = disk_state.active_revision(self.resource_dir) == revision
-            if active or revision_directory.is_verified(self.resource_dir, revision):
-                raise OtherContentError(f"the node has revision {revision} with other content")
+        self._check_number(revision, known, content_hash)
         data = {**staged.content, POD_FILE: staged.target.data}
         if staged.effective:
             data[_EFFECTIVE_FILE] = staged.effective
@@ -233,6 +227,16 @@ class Layout:
                 files.replace_file(self._disk, directory / name, desired[name], self._scratch)
             return changed
         return files.replace_directory(self._disk, directory, desired, self._staging)
+
+    def _check_number(self, revision: int, known: Hashes | None, content_hash: str) -> None:
+        """Check that the directory of a revision may be written."""
+        if revision in self._used_by_others():
+            raise OtherContentError(f"the directory of revision {revision} is another operator's")
+        if known is None or not known.content or content_hash in ("", known.content):
+            return
+        active = disk_state.active_revision(self.resource_dir) == revision
+        if active or revision_directory.is_verified(self.resource_dir, revision):
+            raise OtherContentError(f"the node has revision {revision} with other content")
 
     def fallback(self, journal: Journal | None) -> Manifest | None:
         """Return the manifest that a failed swap goes back to: the last good one, or kubeadm's."""
