@@ -118,3 +118,14 @@ async def test_diff_of_the_only_revision_is_an_error(cluster: Cluster) -> None:
     done = await cluster.run("diff")
     assert done.code == 2
     assert "before 1" in done.err
+
+
+async def test_a_change_without_a_recorded_edit_is_not_ascribed_to_the_operator_alone(
+    cluster: Cluster,
+) -> None:
+    cluster.kubescheduler({"a": 2})
+    cluster.revision(1, content())
+    cluster.revision(2, content(image="registry.k8s.io/kube-scheduler:v1.34.2"))
+    by = next(line for line in (await cluster.run("history")).out.splitlines() if "by: " in line)
+    assert "no recorded edit" in by
+    assert "authorities" in by

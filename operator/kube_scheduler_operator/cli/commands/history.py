@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...base import names
 from ...base.objects import annotation
@@ -85,12 +85,18 @@ def summarize(
     return report[::-1]
 
 
+_OTHER_INPUT: Final = (
+    "no recorded edit; another input changed: the operator's version, one that it follows, or what "
+    "the cluster provides (certificates, authorities, API server, gates)"
+)
+
+
 def _edits(then: RecordedInputs | None, now: RecordedInputs | None) -> list[str]:
     """List the edits that led from one to the other, or why the list would be empty."""
     if then is None or now is None:
         return ["not recorded"]
     edits = [*own_edits(then, now), *object_edits(then, now)]
-    return edits or ["no edit of an object; the operator: its version, or one that it follows"]
+    return edits or [_OTHER_INPUT]
 
 
 def render(report: Sequence[Mapping[str, Any]]) -> str:
