@@ -68,7 +68,12 @@ async def find_leader(api: Api, platform: Platform, pods: Mapping[str, Object]) 
     for node in pods:
         if holder.startswith(f"{node}_"):
             return node
-    raise CommandError("no scheduler holds the Lease; select a scheduler with --node")
+    state = (
+        f"{holder[:80]!r} holds the Lease, which is none of them"
+        if holder
+        else "none holds the Lease"
+    )
+    raise CommandError(f"of {len(pods)} schedulers {state}; select one with --node")
 
 
 def identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:

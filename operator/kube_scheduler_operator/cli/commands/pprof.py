@@ -89,8 +89,9 @@ async def _fetch_profile(api: ApiClient, platform: Platform, args: argparse.Name
     directory = args.output_file.parent
     if not directory.is_dir():
         raise CommandError(f"-o {args.output_file}: directory {directory} does not exist")
-    if args.node and platform.owns_static_pods:
-        operand_on(await list_operand_pods(api, platform), args.node)
+    if platform.owns_static_pods:  # before the schedulers restart
+        pods = await list_operand_pods(api, platform)
+        operand_on(pods, args.node or await find_leader(api, platform, pods))
     seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
     lifetime = int(args.timeout) + seconds + 300
     async with _reader(api, platform, lifetime) as token, _profiling(api):

@@ -306,3 +306,18 @@ async def test_unmanaged_schedulers_are_left_alone(world: World, tmp_path: Path)
     assert done.code == 1
     assert "Unmanaged" in done.err
     assert world.cluster.api.requests("PUT") == []
+
+
+@pytest.mark.parametrize(
+    ("holder", "output"),
+    [("bootstrap_x", "'bootstrap_x' holds the Lease"), ("", "none holds the Lease")],
+)
+async def test_without_a_leader_no_scheduler_is_restarted(
+    world: World, tmp_path: Path, holder: str, output: str
+) -> None:
+    lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
+    world.cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": holder}})
+    done = await world.cluster.run("pprof", "heap", "-o", str(tmp_path / "f"))
+    assert done.code == 1
+    assert output in done.err
+    assert [seen.method for seen in world.cluster.api.seen if seen.method != "GET"] == []
