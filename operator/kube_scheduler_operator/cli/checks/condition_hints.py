@@ -30,6 +30,10 @@ BY_REASON: Final[Mapping[tuple[str, str], Advice]] = {
         "see kubectl scheduler adopt --dry-run -f NODE=FILE with the file of that node",
         "adoption.md#before-adoption",
     ),
+    (names.TARGET_CONFIG_DEGRADED, "NoOperandImage"): Advice(
+        "set the image with kubectl set env on the Deployment; no edit of an object gives it",
+        "operations.md#settings-of-the-operator",
+    ),
     (names.STATIC_PODS_AVAILABLE, "LeaseNotRenewed"): Advice(
         "see kubectl scheduler status --verbose for the log of the scheduler that holds the Lease; "
         "restart its node's kubelet if the process hangs",

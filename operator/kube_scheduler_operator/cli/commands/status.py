@@ -502,6 +502,8 @@ def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _is_user_error(problem: Mapping[str, Any]) -> bool:
+    if problem["reason"] in _REASON_STEPS:
+        return False
     return (
         problem["condition"]
         in (
@@ -538,6 +540,14 @@ _STEPS: Final = {
 }
 """What to do about a condition, in the order of the output."""
 
+_REASON_STEPS: Final = {
+    "NoOperandImage": (
+        "set OPERAND_IMAGE on the operator's Deployment (kubectl set env): no edit of an",
+        "object gives the image.",
+    ),
+}
+"""What to do about a reason that no edit of the condition's objects solves."""
+
 
 def _next_steps(report: Mapping[str, Any]) -> list[str]:
     problems = report["problems"]
@@ -552,6 +562,10 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
             "kubectl edit kubescheduler cluster), or revert the edit",
             "(kubectl scheduler history, kubectl scheduler rollout undo).",
         ]
+    reasons = {problem["reason"] for problem in problems}
+    for reason, lines in _REASON_STEPS.items():
+        if reason in reasons:
+            steps += lines
     degraded = {problem["condition"] for problem in problems}
     for condition, lines in _STEPS.items():
         if condition in degraded:

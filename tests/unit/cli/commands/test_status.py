@@ -161,6 +161,7 @@ async def test_problems_come_first_and_next_steps_last(cluster: Cluster) -> None
             [("NodeControllerDegraded", "R"), ("UnsupportedConfigOverridesDegraded", "R")],
             ["correct the field", "repair the node"],
         ),
+        ([("TargetConfigControllerDegraded", "NoOperandImage")], ["set OPERAND_IMAGE"]),
     ],
 )
 async def test_next_steps_fit_the_problem(
@@ -173,7 +174,7 @@ async def test_next_steps_fit_the_problem(
     cluster.operator_runs()
     cluster.kubescheduler({"a": 1}, status={"conditions": conditions})
     _, _, steps = (await cluster.run("status")).out.partition("Next: ")
-    every = ("correct the field", "repair the node", "resolve the problem")
+    every = ("correct the field", "set OPERAND_IMAGE", "repair the node", "resolve the problem")
     assert [words for words in every if words in steps] == output
 
 
