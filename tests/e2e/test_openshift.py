@@ -393,14 +393,14 @@ def test_the_lease_goes_from_the_bootstrap_machine_to_the_control_plane(ocp: Clu
 def test_a_hand_edit_that_keeps_the_label_stays_reported_until_the_next_revision(
     ocp: Cluster,
 ) -> None:
-    """The documented way to enable profiling: the configuration, and a blank in the manifest."""
+    """The documented way to enable profiling: the file, and a blank in a string of the manifest."""
     number = ocp.current
     manifest = f"{OPENSHIFT.manifest_dir}/{OPENSHIFT.manifest_file}"
     config = f"{OPENSHIFT.resource_dir}/kube-scheduler-pod-{number}/configmaps/config/config.yaml"
     guard = f"{TARGET}/pods/openshift-kube-scheduler-guard-{ocp.node.name}"
     until(lambda: ocp.api.request("GET", guard)["status"]["phase"] == "Running", 60, "no guard")
     ocp.on_node("sed", "-i", 's/"enableProfiling":false/"enableProfiling":true/', config)
-    ocp.on_node("sh", "-c", f"echo ' ' >> {manifest}")
+    ocp.on_node("sed", "-i", "s#PreferredDuringScheduling# &#", manifest)
     edited = ocp.on_node("cat", manifest)
     until(lambda: config in ocp.condition("HandEdits")[1], 120, "the file is not reported")
     until(lambda: manifest in ocp.condition("HandEdits")[1], 60, "the manifest is not reported")
