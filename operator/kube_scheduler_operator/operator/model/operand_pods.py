@@ -26,6 +26,9 @@ from .pod_status import ended as last_end
 
 Pod = TypeVar("Pod", bound=Object)
 
+_SYNCER: Final = "kube-scheduler-cert-syncer"
+"""A container in the Pods of OpenShift's own operator, which have the same names and label."""
+
 _METADATA: Final = ("annotations", "labels")
 
 
@@ -73,10 +76,11 @@ def read(pod: Object) -> OperandPod:
     operand = named(status.get("containerStatuses") or (), names.OPERAND)
     ended, name = last_end(operand), pod["metadata"]["name"]
     ready = condition(pod, "Ready") if is_ready(pod) else {}
+    foreign = bool(named(spec.get("containers") or (), _SYNCER))
     return OperandPod(
         node=spec.get("nodeName", ""),
         name=name,
-        revision=revision_number(label(pod, names.REVISION_LABEL)),
+        revision=0 if foreign else revision_number(label(pod, names.REVISION_LABEL)),
         content_hash=annotation(pod, names.CONTENT_HASH_ANNOTATION),
         kubeconfig=annotation(pod, names.KUBECONFIG_ANNOTATION),
         kubeconfig_expires=timestamp(annotation(pod, names.KUBECONFIG_EXPIRES_ANNOTATION)),

@@ -139,3 +139,11 @@ def test_why_the_last_run_ended(last: dict[str, Any], error: str) -> None:
 def test_a_pod_without_status_is_not_ready() -> None:
     operand = read({"metadata": {"name": "kube-scheduler-n"}})
     assert (operand.ready, operand.image, operand.arguments) == (False, "", ())
+
+
+def test_a_pod_of_openshifts_operator_has_no_revision_of_this_one() -> None:
+    own = pod()
+    own["metadata"]["labels"] = {names.REVISION_LABEL: "7"}
+    assert read(own).ours
+    own["spec"]["containers"].append({"name": "kube-scheduler-cert-syncer"})
+    assert (read(own).ours, read(own).revision) == (False, 0)
