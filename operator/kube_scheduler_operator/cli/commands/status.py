@@ -540,7 +540,7 @@ _STEPS: Final = {
 }
 """What to do about a condition, in the order of the output."""
 
-_REASON_STEPS: Final = {
+_REASON_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
     "NoOperandImage": (
         "set OPERAND_IMAGE on the operator's Deployment (kubectl set env): no edit of an",
         "object gives the image.",
