@@ -9,6 +9,7 @@ from typing import Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
+from .decisions import ERROR, scheduled_condition
 from .kinds import Object
 from .owners import owner_of
 from .probes import acceptances
@@ -20,6 +21,7 @@ GATED: Final = "gated"
 NOT_SERVED: Final = "no scheduler"
 NOT_SIMULATED: Final = "not simulated"
 UNSCHEDULABLE: Final = "unschedulable"
+FAILED: Final = "failed"
 QUEUED: Final = "queued"
 IDLE: Final = "idle scheduler"
 
@@ -84,6 +86,8 @@ async def waiting_groups(
     for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):
         if acceptance.nodes and (why := (idle or {}).get(pod["spec"]["schedulerName"])):
             put(IDLE, f"fits; {why}", pod)
+        elif acceptance.nodes and (error := _failed(pod)):
+            put(FAILED, f"fits, but its last attempt ended with an error: {error}", pod)
         elif acceptance.nodes:
             put(QUEUED, f"fits: it is in the queue, or backs off{_unless(pod, options)}", pod)
         else:
@@ -104,6 +108,13 @@ def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:
         ordered.append((turns[namespace], group))
         turns[namespace] += 1
     return [group for _, group in sorted(ordered, key=lambda item: item[0])]
+
+
+def _failed(pod: Object) -> str:
+    """Return the error of its scheduler's last attempt; empty if that ended without one."""
+    last = scheduled_condition(pod)
+    failed = last.get("status") == "False" and last.get("reason") == ERROR
+    return str(last.get("message") or "without a message") if failed else ""
 
 
 def _unless(pod: Object, options: RunOptions) -> str:

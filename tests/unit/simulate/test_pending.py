@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kube_scheduler_operator.base.limits import FOREIGN_MESSAGE
+from kube_scheduler_operator.simulate import pending
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.owners import owner_of
 from kube_scheduler_operator.simulate.pending import (
+    FAILED,
+    QUEUED,
     UNSCHEDULABLE,
     WaitingGroup,
     in_turn,
     waiting_groups,
 )
+from kube_scheduler_operator.simulate.probes import Acceptance
 from kube_scheduler_operator.simulate.questions import NO_BINARY
 from kube_scheduler_operator.simulate.run import RunOptions
 from kube_scheduler_operator.simulate.world import World
@@ -31,6 +37,29 @@ async def test_causes_have_a_limited_length() -> None:
     groups = await waiting_groups(world, OPTIONS)
     assert sum(len(group.pods) for group in groups) == 51
     assert max(len(group.cause) for group in groups) <= FOREIGN_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "kind"),
+    [
+        ("SchedulerError", "False", FAILED),
+        ("Unschedulable", "False", QUEUED),  # until the queue tries it again
+        ("SchedulerError", "True", QUEUED),
+    ],
+)
+async def test_a_pod_that_fits_and_that_its_scheduler_fails_to_place_is_not_only_queued(
+    monkeypatch: pytest.MonkeyPatch, reason: str, status: str, kind: str
+) -> None:
+    async def accepted(world: World, options: RunOptions, pods: list[Any]) -> list[Acceptance]:
+        return [Acceptance(frozenset({"n1"})) for _ in pods]
+
+    monkeypatch.setattr(pending, "acceptances", accepted)
+    message = "running Score plugins: failed to read PreScoreInterPodAffinity"
+    condition = {"type": "PodScheduled", "status": status, "reason": reason, "message": message}
+    world = World()
+    world.add(hostile("p", spec={"containers": []}, status={"conditions": [condition]}))
+    (only,) = await waiting_groups(world, OPTIONS)
+    assert (only.kind, message in only.cause) == (kind, kind == FAILED)
 
 
 def group(namespace: str, cause: str) -> WaitingGroup:
