@@ -133,7 +133,7 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
             *_warnings(kubescheduler, "KubeScheduler", *INFORMATIONAL),
             *(
                 warning
-                for obj in (*profiles, *extenders, *settings)
+                for obj in (*profiles, *extenders, *settings, *secondaries, *load_policies)
                 for warning in _warnings(
                     obj, f"{obj['kind']} {obj['metadata']['name']}", names.WARNINGS
                 )
@@ -146,14 +146,9 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
             ),
         ],
         "assignments": list(_assignments(secondaries)),
-        **(
-            {}
-            if platform.owns_static_pods
-            else {
-                "platform": condition_in(status, names.PLATFORM_CHANGED).get("message", ""),
-                "secondarySchedulers": [_secondary(obj) for obj in secondaries],
-            }
-        ),
+        "managed": not platform.owns_static_pods,
+        "platform": condition_in(status, names.PLATFORM_CHANGED).get("message", ""),
+        "secondarySchedulers": [_secondary(obj) for obj in secondaries],
         "eventsIn": platform.operator_namespace,
         "nodes": list(_nodes(status, pods, holder, verbose=verbose)),
         "loadPolicies": [_load_policy(obj) for obj in load_policies],
@@ -398,18 +393,15 @@ def _table(columns: Columns, entries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def render(report: Mapping[str, Any]) -> str:
-    managed = "secondarySchedulers" in report
     lines = [
         *_render_problems(report["problems"]),
-        *_render_scheduler(report, managed=managed),
+        *_render_scheduler(report),
         *_render_settings(report),
-        "",
-        *(
-            _table(_SECONDARIES, report["secondarySchedulers"])
-            if managed
-            else _table(_NODES, report["nodes"])
-        ),
     ]
+    if not report["managed"]:
+        lines += ["", *_table(_NODES, report["nodes"])]
+    if report["managed"] or report["secondarySchedulers"]:
+        lines += ["", *_table(_SECONDARIES, report["secondarySchedulers"])]
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
     if report["schedulerExtenders"]:
@@ -433,8 +425,8 @@ def _render_problems(problems: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
-    """Render the control plane's scheduler; a `managed` one has no nodes here."""
+def _render_scheduler(report: Mapping[str, Any]) -> list[str]:
+    """Render the control plane's scheduler; one that the provider runs has no nodes here."""
     states = "  ".join(
         f"{type_}={report['conditions'].get(type_, 'Unknown')}"
         for type_ in ("Available", "Progressing", "Degraded", "Upgradeable")
@@ -448,7 +440,7 @@ def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
         f"Profile    {report['profile']}{changes}   logLevel {report['logLevel']}   "
         f"managementState {report['managementState']}",
     ]
-    if managed:
+    if report["managed"]:
         return [*lines, f"Platform   {report['platform']}"]
     return [
         *lines,
@@ -533,6 +525,13 @@ _STEPS: Final = {
         "correct the SchedulerExtender (kubectl edit schedulerextender NAME) or check its",
         f"pods (label {names.EXTENDER_LABEL}=NAME). Other extenders are not affected.",
     ),
+    names.SECONDARY_DEGRADED: (
+        "correct the field in the problem: kubectl edit secondaryscheduler NAME, or see its",
+        "Pods. Other schedulers are not affected.",
+    ),
+    names.LOAD_POLICIES_DEGRADED: (
+        "correct the field in the problem: kubectl edit loadpolicy NAME.",
+    ),
     names.NODES_DEGRADED: (
         "repair the node, or remove it (kubectl delete node). Other nodes are not",
         "affected, and the operator updates the node when it is Ready again.",
@@ -552,7 +551,7 @@ _REASON_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
 def _next_steps(report: Mapping[str, Any]) -> list[str]:
     problems = report["problems"]
     if not problems:
-        if report["revision"] or "secondarySchedulers" in report:
+        if report["revision"] or report["managed"]:
             return []
         return ["Next: none; the operator creates the first revision when it runs."]
     steps: list[str] = []

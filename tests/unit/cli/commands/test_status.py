@@ -340,3 +340,23 @@ async def test_assignments_are_shown_on_every_platform(cluster: Cluster) -> None
     assert [(each["scheduler"], each["assigned"]) for each in found] == [
         ("a", True), ("b", False), ("c", False),
     ]  # fmt: skip
+
+
+async def test_secondary_schedulers_are_shown_with_their_warnings_on_every_platform(
+    cluster: Cluster,
+) -> None:
+    healthy(cluster)
+    assert "SECONDARYSCHEDULER" not in (await cluster.run("status")).out
+    conditions = [
+        {"type": "Available", "status": "True"},
+        {"type": "Warnings", "status": "True", "message": "every Pod fails there\nand there"},
+    ]
+    status = {"readyReplicas": 1, "image": IMAGE, "leaseHolder": "x-1", "conditions": conditions}
+    mine = {"metadata": {"name": "mine"}, "spec": {"replicas": 2}, "status": status}
+    cluster.secondary_runs(mine)
+    done = await cluster.run("status")
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert f"mine 1/2 True x-1 {IMAGE}" in lines
+    assert "SecondaryScheduler mine: every Pod fails there" in lines
+    assert "SecondaryScheduler mine: and there" in lines
+    assert any(line.startswith("NODE") for line in lines)
