@@ -19,13 +19,15 @@ from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import CONFIG_MAPS, LEASES, SECONDARY_SCHEDULERS, ObjectRef
+from ...kube.resource import CONFIG_MAPS, KUBE_SCHEDULERS, LEASES, SECONDARY_SCHEDULERS, ObjectRef
 from ...operator.secondary.content import config_map_name, content_of
+from ...operator.secondary.status import LEASE_SHARED
+from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
 from ...simulate.configuration import profiles_of
 from ..cluster.compare import ParsedRevision, parse_revision
 from ..cluster.operands import lease_of
-from ..cluster.operator_objects import find_object, get_kubescheduler
+from ..cluster.operator_objects import find_object, find_singleton, get_kubescheduler
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import parse_content, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
@@ -98,7 +100,7 @@ async def running_schedulers(api: ApiClient, platform: Platform) -> RunningSched
     control_plane = await _of_control_plane(api, platform)
     if platform.owns_static_pods:
         idle = await _idle(api, lease_of(platform), CONTROL_PLANE)
-        control_plane = replace(control_plane, idle=idle)
+        control_plane = replace(control_plane, idle=idle or await _held_by_another(api))
     try:
         listed = (await api.list(SECONDARY_SCHEDULERS)).items
         taken = set(control_plane.names)
@@ -148,6 +150,17 @@ async def _idle(api: ApiClient, lease: ObjectRef, title: str) -> str:
     return f"{title} schedules nothing now: {problem}" if problem else ""
 
 
+async def _held_by_another(api: ApiClient) -> str:
+    """Return why another scheduler may have the Lease of the control plane's; empty: none has."""
+    kubescheduler = await find_singleton(api, KUBE_SCHEDULERS)
+    holder = condition_in(mapping(mapping(kubescheduler).get("status")), names.UNKNOWN_LEASE_HOLDER)
+    return _may_wait(CONTROL_PLANE, holder) if holder.get("status") == "True" else ""
+
+
+def _may_wait(title: str, condition: Mapping[str, Any]) -> str:
+    return f"whether {title} schedules is not known: {condition.get('message', '')}"
+
+
 # --- SecondarySchedulers ------------------------------------------------------------------------
 
 
@@ -171,7 +184,10 @@ async def _of_secondary(
     name, content_hash = str(scheduler["metadata"]["name"]), running_hash(scheduler)
     namespace = str(scheduler["spec"]["namespace"])
     title = f"{SECONDARY_SCHEDULERS.kind} {name}"
+    degraded = condition_in(mapping(scheduler.get("status")), names.DEGRADED)
+    shared = degraded.get("status") == "True" and degraded.get("reason") == LEASE_SHARED
     idle = await _idle(api, LEASES.named(name, namespace), title)
+    idle = idle or (_may_wait(title, degraded) if shared else "")
     running = RunningConfiguration(title, served, operand=instead, idle=idle)
     config_map = (await read_config_maps(api, scheduler, [content_hash])).get(content_hash)
     if config_map is None:

@@ -173,6 +173,26 @@ async def test_a_pod_is_in_no_queue_without_a_leader(
     assert kinds[f"shop/waits-{scheduler}"] == "idle scheduler"
 
 
+@pytest.mark.parametrize("scheduler", [DEFAULT_SCHEDULER, MINE])
+async def test_a_pod_may_be_in_no_queue_while_another_scheduler_holds_the_lease(
+    world: World, scheduler: str
+) -> None:
+    """Both renew their Leases: only the operator knows that the holder is another one."""
+    message = "by-hand holds the Lease"
+    if scheduler == MINE:
+        shared = {"type": "Degraded", "status": "True", "reason": "LeaseShared"}
+        world.schedulers.put(conditions=[{**shared, "message": message}])
+    else:
+        holder = {"type": "UnknownLeaseHolder", "status": "True", "message": message}
+        world.cluster.kubescheduler({"a": 1}, status={"conditions": [holder]})
+    done = await world.run("why", "-n", "shop", f"waits-{scheduler}")
+    assert message in done.out
+    assert "queue" not in done.out
+    _, pending = await world.answer("pending")
+    kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
+    assert kinds[f"shop/waits-{scheduler}"] == "idle scheduler"
+
+
 async def test_a_configuration_takes_the_place_of_the_scheduler_whose_names_it_has(
     world: World, tmp_path: Path
 ) -> None:
