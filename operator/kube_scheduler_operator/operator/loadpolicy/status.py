@@ -165,7 +165,10 @@ def _is_not(reason: str, message: str) -> Condition:
 
 
 def _exporters(snapshot: Snapshot, inputs: StatusInput) -> str:
-    """Count the exporter pods that are not Ready; empty if all are Ready."""
+    """Count the exporter pods that are not Ready; empty if all are Ready.
+
+    Their Pods, which have the reason, are not read.
+    """
     request = inputs.effective.request
     if request is None or request.policy.source.type != NODE_METRICS or inputs.another:
         return ""
@@ -178,7 +181,13 @@ def _exporters(snapshot: Snapshot, inputs: StatusInput) -> str:
         return ""
     if not ready and not status.get("currentNumberScheduled"):
         return _without_pods(snapshot, f"{names.NODE_METRICS}-{inputs.name}", wanted)
-    return f"node-metrics is Ready on {ready} of {wanted} nodes"
+    source = request.policy.source
+    namespace = snapshot.platform.target_namespace
+    return (
+        f"node-metrics is Ready on {ready} of {wanted} nodes; kubectl -n {namespace} get pods "
+        f"-l app={names.NODE_METRICS} -o wide shows the others, and their logs why: another "
+        f"program may use port {source.port} of the node"
+    )
 
 
 def _without_pods(snapshot: Snapshot, daemon_set: str, wanted: int) -> str:

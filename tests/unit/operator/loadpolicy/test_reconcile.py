@@ -369,7 +369,10 @@ def test_exporters_that_are_not_ready_are_counted(world: World) -> None:
     world.change(DAEMON_SETS, "node-metrics-default", status=counts)
     world.run()
 
-    assert world.condition("Degraded")[2] == "node-metrics is Ready on 2 of 3 nodes"
+    message = world.condition("Degraded")[2]
+    assert message.startswith("node-metrics is Ready on 2 of 3 nodes")
+    assert "-l app=node-metrics" in message, "its Pods are not read, and show why"
+    assert "port 19101" in message
 
 
 @pytest.mark.parametrize(
