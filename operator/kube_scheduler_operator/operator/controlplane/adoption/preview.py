@@ -18,8 +18,9 @@ from ....base.environment import holds_credentials
 from ....base.findings import Finding
 from ....base.go_values import boolean
 from ....base.objects import mapping
-from ....base.platform import Platform
+from ....base.platform import KUBEADM, Platform
 from ....config.effective.control_plane.observe import kept_flags
+from ....config.effective.facts import is_stock_image
 from ....config.language.command_line import CONFIG_PATH
 from ....config.language.flags import VOID_WITH_CONFIG
 from ....config.language.schema import DEFAULT_SCHEDULER
@@ -33,6 +34,7 @@ from ....node.config_reader.report import ConfigReport
 from ...model import operand_pods
 from ...model.snapshot import Snapshot
 from ..desired import desired_content
+from ..operand_image import operand_image
 from ..revision.content import RevisionContent
 from .adopted import (
     PROFILING_OFF,
@@ -193,8 +195,18 @@ def _node(
         if name not in listed
     ]
     image = operand_pods.read(scheduler.pod).image
+    if platform == KUBEADM and not is_stock_image(image):  # others have images of other names
+        settings.insert(0, _image(image, operand_image(snapshot)))
     converted = _changes(report, target_of(snapshot))
     return PreviewedNode(scheduler.node, image, path, tuple(settings), converted)
+
+
+def _image(image: str, desired: str) -> PreviewedSetting:
+    """Preview an image that is not Kubernetes' own: it may have plugins, and any version."""
+    if image != desired:
+        return PreviewedSetting("image", image, Outcome.DROPPED, f"OPERAND_IMAGE is {desired}")
+    note = "the preflight runs it first; for the stock scheduler, restore its manifest before"
+    return PreviewedSetting("image", image, Outcome.KEPT, note)
 
 
 def _changes(report: ConfigReport | None, target: Target) -> tuple[Change, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.node.config_reader.report import ConfigReport
 from kube_scheduler_operator.operator.controlplane.adoption.preview import (
     HIDDEN,
@@ -36,6 +37,16 @@ def test_each_customisation_is_listed_as_kept(name: str) -> None:
     assert {one for _, one in found.values()} <= {Outcome.KEPT, Outcome.SAME}
     assert seen.adoptable
     assert seen.findings == ()
+
+
+def test_an_image_that_is_not_kubernetes_own_is_listed_as_kept() -> None:
+    pod = on("a")
+    assert "image" not in outcomes(preview(cluster({"a": pod}), {}))
+    image = "docker.io/example/crane-scheduler:main"
+    pod["spec"]["containers"][0]["image"] = image
+    assert outcomes(preview(cluster({"a": pod}), {}))["image"] == (image, Outcome.KEPT)
+    configured = cluster({"a": pod}, settings=Settings(operand_image="other:v1"))
+    assert outcomes(preview(configured, {}))["image"] == (image, Outcome.DROPPED)
 
 
 def test_flags_become_fields_with_their_path() -> None:
