@@ -402,6 +402,8 @@ def test_an_upgrade_and_the_way_back_change_nothing_that_runs(
     print(json.dumps(before, indent=1))
     for folder, image in ((REPOSITORY, DEVELOPMENT_IMAGE), (release.folder, IMAGE)):
         since = _now()
+        if cluster.layout.platform == model.OPENSHIFT and image == DEVELOPMENT_IMAGE:
+            _let_the_former_operator_read_namespaces(cluster)
         with Assignments(cluster.api) as load:
             cluster.install(folder, image)
             until(cluster.settled, 240, lambda: f"not settled: {cluster.state()}")
@@ -419,6 +421,16 @@ def test_an_upgrade_and_the_way_back_change_nothing_that_runs(
         before = after
     if cluster.layout.platform != model.MANAGED:
         _approve(cluster, int(before["latest"]))
+
+
+def _let_the_former_operator_read_namespaces(cluster: Cluster) -> None:
+    """What the changelog advises, because the operator's account has another name on OpenShift."""
+    namespace = cluster.sandbox.operator_namespace
+    cluster.kubectl("create", "clusterrole", "former-operator", "--verb=get",
+                    "--resource=namespaces")  # fmt: skip
+    cluster.kubectl("create", "clusterrolebinding", "former-operator",
+                    "--clusterrole=former-operator",
+                    f"--serviceaccount={namespace}:openshift-kube-scheduler-operator")  # fmt: skip
 
 
 def _assert_same(layout: Layout, before: dict[str, Any], after: dict[str, Any]) -> None:
