@@ -94,15 +94,21 @@ def last_error(lines: Sequence[str]) -> str:
             return foreign(message, LENGTH)
     # A termination message begins anywhere, so its first line may be the end of an error.
     first = lines[0].strip() if lines else ""
-    if _KLOG.match(first) or first.startswith("{"):
-        return ""
-    return foreign(_err(first), LENGTH)
+    return "" if _begins(first) else foreign(_err(first), LENGTH)
+
+
+def _begins(line: str) -> bool:
+    """Whether a line has the beginning of a record of klog."""
+    return _KLOG.match(line) is not None or line.startswith("{")
 
 
 def last_line(lines: Sequence[str]) -> str:
     """Find the last line of a log that does not show a flag; empty if every line does."""
-    stripped = (line.strip() for line in reversed(lines))
-    last = next((line for line in stripped if line and not _FLAG.search(line)), "")
+    stripped = [line.strip() for line in lines]
+    # A termination message begins anywhere: what comes before a flag is the end of another one.
+    if len(stripped) > 1 and _FLAG.search(stripped[1]) and not _begins(stripped[0]):
+        del stripped[0]
+    last = next((line for line in reversed(stripped) if line and not _FLAG.search(line)), "")
     return foreign(last, LENGTH)
 
 

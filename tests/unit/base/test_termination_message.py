@@ -118,6 +118,8 @@ def test_the_error_of_a_log(lines: tuple[str, ...], error: str) -> None:
         pytest.param((*FLAGS, INFO, ""), INFO, id="the last line"),
         pytest.param((INFO, *FLAGS), INFO, id="flags after it"),
         pytest.param((*FLAGS,), "", id="flags"),
+        pytest.param(('it-stream="false"', *FLAGS), "", id="flags whose beginning was cut off"),
+        pytest.param(('st=\\"[]\\"","v":1}', *JSON_FLAGS), "", id="flags as JSON, cut off"),
         pytest.param((*JSON_FLAGS,), "", id="flags as JSON"),
         pytest.param((*JSON_FLAGS, JSON_INFO), JSON_INFO, id="JSON"),
         pytest.param((), "", id="empty"),

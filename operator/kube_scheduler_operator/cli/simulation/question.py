@@ -16,6 +16,7 @@ from ...kube.client import DRY_RUN, ApiClient
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...kube.resource import PODS
 from ...simulate.configuration import with_profile
+from ...simulate.kinds import pod_name
 from ...simulate.placements import eligible_nodes, placements
 from ...simulate.run import RunOptions, serving, simulated_names
 from ...simulate.scenario import (
@@ -175,7 +176,7 @@ async def _simulate(
     except ScenarioError as error:
         raise UsageError(str(error)) from None
     now = utilization_of(world)
-    notes = [*simulation.notes, *question.notes]
+    notes = [*simulation.notes, *_idle_schedulers(simulation, prepared, largest), *question.notes]
     outcomes = [outcome for column in columns for outcome in column.outcomes]
     notes += dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
     answer = SimulationAnswer(
@@ -185,6 +186,18 @@ async def _simulate(
         _write_picture(args.svg, answer)
     print_document(answer.document(), args.output, text_of(answer.lines()))
     return _FITS if answer.fits else _NOT_KNOWN if answer.is_unknown else _DOES_NOT_FIT
+
+
+def _idle_schedulers(
+    simulation: Simulation, prepared: Prepared, largest: SimulatedWorkload | None
+) -> list[str]:
+    """Return why schedulers of the pods schedule nothing now, or why that is not known."""
+    specs = [pod["spec"] for pod in prepared.pods if pod_name(pod) in prepared.subject]
+    if largest is not None:
+        specs.append(largest.template["spec"])
+    served = {str(spec.get("schedulerName") or DEFAULT_SCHEDULER) for spec in specs}
+    reasons = (simulation.idle[name] for name in sorted(served & simulation.idle.keys()))
+    return list(dict.fromkeys(reasons))
 
 
 async def _add_workloads(

@@ -171,6 +171,18 @@ async def test_a_pod_is_in_no_queue_without_a_leader(
     _, pending = await world.answer("pending")
     kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
     assert kinds[f"shop/waits-{scheduler}"] == "idle scheduler"
+    for flags in ((), ("--max",)):
+        file = world.workload(scheduler)
+        _, simulated = await world.answer("simulate", "-f", file, "--repeat", "1", *flags)
+        (note,) = (one for one in simulated["notes"] if "schedules nothing now" in one)
+        assert f"{lease[0]}/{lease[1]}" in note
+
+
+async def test_a_simulation_reports_no_idle_scheduler_of_other_pods(world: World) -> None:
+    world.cluster.lease(SPACE, MINE, age=60)
+    file = world.workload(DEFAULT_SCHEDULER)
+    _, simulated = await world.answer("simulate", "-f", file, "--repeat", "1")
+    assert not any("schedules nothing now" in note for note in simulated["notes"])
 
 
 @pytest.mark.parametrize("scheduler", [DEFAULT_SCHEDULER, MINE])
