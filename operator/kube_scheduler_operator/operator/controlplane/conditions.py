@@ -6,6 +6,7 @@ Every reconcile writes every condition, so that one that no longer holds is with
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -32,7 +33,7 @@ from .revision.history import Revision
 from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
-from .rollout.node_statuses import NodeStatus
+from .rollout.node_statuses import NodeStatus, read_node_status
 from .rollout.observe import observe
 from .rollout.removal import Removal
 from .rollout.rollout_step import RolloutStep, describe
@@ -158,8 +159,10 @@ def unmanaged_conditions(snapshot: Snapshot) -> list[Condition]:
     """The conditions of static Pods that are Unmanaged: what is observed of them."""
     observation = observe(snapshot)
     step = RolloutStep(snapshot, RevisionResult(), observation)
+    known = tuple(read_node_status(raw) for raw in snapshot.status.get("nodeStatuses") or ())
     return [
         write_error(snapshot),
+        _hand_edits(replace(step, node_statuses=known)),
         _available(step, _active(step)),
         lease_holder(snapshot),
         skew_condition(versions(snapshot, observation.operands, observation.disks)),
@@ -400,11 +403,13 @@ def _edited(step: RolloutStep, *, kept: bool) -> list[str]:
 
 def _hand_edits(step: RolloutStep) -> Condition:
     """Informational: edits that stay until the next revision, and labels that do not count."""
+    management = step.snapshot.management
+    later = f" once that is no longer so: {management}" if management.state == UNMANAGED else ""
     problems = [
         ("FilesEdited", f"{edited}{fate}")
         for kept, fate in (
             (True, "; the edit stays until the next revision"),
-            (False, ", and will be put back"),
+            (False, f", and will be put back{later}"),
         )
         for edited in _edited(step, kept=kept)
     ]

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.node.protocol.disk_report import DiskReport
 from kube_scheduler_operator.node.protocol.message import UNKNOWN, BootTime
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
+from kube_scheduler_operator.operator.controlplane.conditions import unmanaged_conditions
 from kube_scheduler_operator.operator.controlplane.rollout.observe import guard_report, observe
 from kube_scheduler_operator.operator.model.operand_pods import NodeDisk
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -243,3 +245,27 @@ def test_the_guard_of_an_older_operator_is_ordered_by_the_wall_clock() -> None:
 )
 def test_an_invalid_time_since_boot_is_unknown(fields: dict[str, Any]) -> None:
     assert BootTime.parse(fields) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("report", "status", "message"),
+    [
+        (REPORT, "True", "/m changed since revision 2 was installed, and will be put back once"),
+        (SAME, "False", ""),
+        (None, "Unknown", "no guard has reported yet"),
+    ],
+    ids=["edited", "as installed", "not read"],
+)
+def test_hand_edits_are_reported_while_unmanaged(
+    report: DiskReport | None, status: str, message: str
+) -> None:
+    ours = kubescheduler(
+        managementState="Unmanaged",
+        status={"nodeStatuses": [{"nodeName": "a", "currentRevision": 2}]},
+    )
+    pods = [guard(look=looked(report))] if report else []
+    conditions = unmanaged_conditions(replace(cluster(*pods), kubescheduler=ours))
+    (found,) = (one for one in conditions if one.type == names.HAND_EDITS)
+    assert found.status == status
+    assert message in found.message
+    assert not report or not found.message or "is Unmanaged" in found.message
