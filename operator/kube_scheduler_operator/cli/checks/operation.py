@@ -230,11 +230,13 @@ def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     latest = int(status.get("latestAvailableRevision") or 0)
     node_statuses = list(status.get("nodeStatuses") or ())
     progressing = condition_in(status, names.NODE_INSTALLER_PROGRESSING).get("status") == "True"
+    # The last failure of a node stays in its status when the edit has been reverted.
+    failing = condition_in(status, names.NODE_INSTALLER_DEGRADED).get("status") == "True"
     for node_status in node_statuses:
         node, current = node_status["nodeName"], int(node_status.get("currentRevision") or 0)
         failed = int(node_status.get("lastFailedRevision") or 0)
         errors = "; ".join(map(str, node_status.get("lastFailedRevisionErrors") or ()))
-        if failed > current:
+        if failing and failed > current:
             yield CheckProblem(
                 f"revision {failed} failed on node {node}: {errors or 'no message'}",
                 "correct the setting and try again, or revert it: kubectl scheduler rollout undo; "

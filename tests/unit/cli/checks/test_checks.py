@@ -424,15 +424,24 @@ def test_an_operator_of_another_version_is_reported_with_the_program_to_use() ->
     assert release.state is CheckState.OK
 
 
-def test_a_failed_revision_of_a_node_is_reported_with_its_errors() -> None:
+@pytest.mark.parametrize("is_reverted", [False, True])
+def test_a_failed_revision_of_a_node_is_reported_until_the_edit_is_reverted(
+    is_reverted: bool,
+) -> None:
     entry = {
         "nodeName": "n1",
         "currentRevision": 3,
         "lastFailedRevision": 4,
         "lastFailedRevisionErrors": ["port in use"],
     }
-    status = {"latestAvailableRevision": 4, "nodeStatuses": [entry]}
+    degraded = {"type": names.NODE_INSTALLER_DEGRADED, "status": str(not is_reverted)}
+    status = {
+        "latestAvailableRevision": 4, "nodeStatuses": [entry], "conditions": [degraded],
+    }  # fmt: skip
     found = one("revisions", kubescheduler=obj("cluster", status=status))
+    if is_reverted:
+        assert found.state is CheckState.OK
+        return
     assert found.cause == "revision 4 failed on node n1: port in use"
     assert "rollout undo" in found.hint
 
