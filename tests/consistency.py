@@ -86,6 +86,16 @@ def expect_waiting(name: str, kind: str, explained: Mapping[str, Any], truth: Tr
     assert kind == (pending.IDLE if name in truth.idle else pending.QUEUED)
 
 
+def expect_simulated(name: str, document: Mapping[str, Any], truth: Truth) -> None:
+    """What `simulate` reports of a new Pod that fits, of the scheduler `name`."""
+    if document["configurations"][0]["notSimulated"]:
+        assert document["fits"] is None
+        return
+    assert document["fits"], document
+    is_noted = any("schedules nothing now" in note for note in document["notes"])
+    assert is_noted is (name in truth.idle), document["notes"]
+
+
 def kinds_of(document: Mapping[str, Any]) -> dict[str, str]:
     """Waiting Pod -> the kind of its group, from `pending -o json`."""
     return {pod: group["kind"] for group in document["groups"] for pod in group["pods"]}

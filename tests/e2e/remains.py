@@ -52,7 +52,7 @@ _OF_NAMESPACES = (
 )
 _COMMANDS = (("status", "--verbose", "-o", "json"), ("status", "--verbose"))
 _READER = "secret-search"
-_SCRAPE = """
+SCRAPE = """
 import ssl, sys, time, urllib.request
 header = {"Authorization": "Bearer " + sys.stdin.read()}
 request = urllib.request.Request(sys.argv[1], headers=header)
@@ -284,7 +284,7 @@ def _metrics(sandbox: Sandbox, api: Api, secrets: list[Secret]) -> Iterator[Plac
     platform = PLATFORMS[sandbox.platform]
     found = api.request("GET", f"/api/v1/namespaces/{platform.operator_namespace}/pods")["items"]
     pods = [pod for pod in found if pod["spec"]["serviceAccountName"] == platform.operator.account]
-    token = _reader(api)
+    token = metrics_reader(api)
     if hidden := secret("the token that /metrics was read with", token.encode()):
         secrets.append(hidden)
     there = False
@@ -295,13 +295,13 @@ def _metrics(sandbox: Sandbox, api: Api, secrets: list[Secret]) -> Iterator[Plac
         there = True
         node = sandbox.node(pod["spec"]["nodeName"])
         url = f"https://{status['podIP']}:8443/metrics"
-        command = nodes.enter(sandbox, node, [sys.executable, "-c", _SCRAPE, url])
+        command = nodes.enter(sandbox, node, [sys.executable, "-c", SCRAPE, url])
         yield f"/metrics of {_name(pod)}", run(*command, stdin=token).encode()
     if not there:
         raise SandboxError("no operator runs whose /metrics could be read")
 
 
-def _reader(api: Api) -> str:
+def metrics_reader(api: Api) -> str:
     """A token of an account that may read /metrics only."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     rbac = "/apis/rbac.authorization.k8s.io/v1"

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cluster.observe import OPERATOR_NAMESPACE, SCHEDULER, until
+from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 from kube_scheduler_operator.base import names
 
 from ...consistency import OUTDATED, Truth
 from ..conftest import (
     DEPLOYMENT,
+    MANIFEST,
+    SCHEDULER_PROFILES,
 )
 from ..faults import hung
 from .world import DEFAULT, LATE, PACKED, World
 
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+HOOK = f"{ADMISSION}/mutatingwebhookconfigurations/{names.ASSIGNMENT}"
+SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{names.WEBHOOK}"
 LEFT_BINDING = f"{RBAC}/clusterrolebindings/left-behind"
 
 Break = Callable[[World], AbstractContextManager[None]]
@@ -31,8 +36,29 @@ class State(Truth):
     # the types of KubeScheduler's conditions that are not as in a healthy cluster
     conditions: tuple[str, ...] = ()
     settled: bool = True  # `rollout watch` succeeds for the control plane's scheduler
-    outcome: str = "installed"  # of the newest revision
+    outcome: str = "installed"  # of the newest revision; empty: there is none
     available: str = "True"  # of the ClusterOperator
+    diff: int = 0  # exit code of `diff` from what runs to the objects: 1 for differences, 2: no
+    # revision of the operator runs
+    drifts: bool = False  # whether the node runs something else than its revision
+    valid: bool = True  # whether `validate` accepts the objects
+    dumps: bool = True  # whether the leader's cache can be dumped
+
+
+def both(*breaks: Break) -> Break:
+    """One after the other; what was broken last is mended first."""
+
+    @contextmanager
+    def broken(world: World) -> Iterator[None]:
+        with ExitStack() as stack:
+            for break_ in breaks:
+                stack.enter_context(break_(world))
+            yield
+
+    return broken
+
+
+# --- the operator -----------------------------------------------------------------------------
 
 
 @contextmanager
@@ -69,6 +95,42 @@ def account_is_administrator(world: World) -> Iterator[None]:
         world.api.request("DELETE", LEFT_BINDING)
 
 
+# --- the control plane's scheduler ------------------------------------------------------------
+
+
+@contextmanager
+def no_manifest(world: World) -> Iterator[None]:
+    world.on_node("mv", MANIFEST, "/etc/kubernetes/away.yaml")
+    try:
+        yield
+    finally:
+        world.on_node("sh", "-c", f"[ -e {MANIFEST} ] || mv /etc/kubernetes/away.yaml {MANIFEST}")
+
+
+@contextmanager
+def edited_manifest(world: World) -> Iterator[None]:
+    before = world.on_node("cat", MANIFEST)
+    world.on_node("sed", "-i", "s/-v=2/-v=4/", MANIFEST)
+    try:
+        yield
+    finally:
+        if world.on_node("cat", MANIFEST) != before:
+            world.on_node("sed", "-i", "s/-v=4/-v=2/", MANIFEST)
+
+
+def managed_as(state: str) -> Break:
+    @contextmanager
+    def broken(world: World) -> Iterator[None]:
+        world.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": state}})
+        try:
+            until(lambda: world.cluster_operator("Available")[0] == "Unknown", LATE, "no effect")
+            yield
+        finally:
+            world.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Managed"}})
+
+    return broken
+
+
 def edited(path: str, **spec: Any) -> Break:
     """Fields of an object's spec, which are unset again."""
 
@@ -83,6 +145,51 @@ def edited(path: str, **spec: Any) -> Break:
     return broken
 
 
+# --- the SecondaryScheduler -------------------------------------------------------------------
+
+
+@contextmanager
+def no_webhook(world: World) -> Iterator[None]:
+    world.api.request("DELETE", HOOK)
+    try:
+        yield
+    finally:
+        world.install_webhook()
+
+
+@contextmanager
+def no_service(world: World) -> Iterator[None]:
+    world.api.request("DELETE", SERVICE)
+    try:
+        yield
+    finally:
+        world.install_webhook()
+
+
+# --- other objects ----------------------------------------------------------------------------
+
+
+def created(path: str, kind: str, name: str, **spec: Any) -> Break:
+    """An object of ours."""
+
+    @contextmanager
+    def broken(world: World) -> Iterator[None]:
+        body = {
+            "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        world.api.request("POST", path, body)
+        try:
+            yield
+        finally:
+            world.api.request("DELETE", f"{path}/{name}")
+
+    return broken
+
+
+PROFILES = (SCHEDULER_PROFILES, "SchedulerProfile")
 BOTH: Final = (DEFAULT, PACKED)
 
 STATES: dict[str, State] = {
@@ -98,9 +205,39 @@ STATES: dict[str, State] = {
     "the operator's account is an administrator": State(
         breaks=account_is_administrator, checks=("operator-rights",), text="left-behind",
     ),
+    "Unmanaged": State(
+        breaks=managed_as("Unmanaged"), settled=False, available="Unknown",
+        checks=("conditions",), text="Unmanaged", is_warning=True,
+    ),
+    "Unmanaged, and the manifest is edited": State(
+        breaks=both(managed_as("Unmanaged"), edited_manifest), settled=False, available="Unknown",
+        conditions=(names.HAND_EDITS,), drifts=True,
+        checks=("conditions",), text=f"{MANIFEST} changed", is_warning=True,
+    ),
+    "Unmanaged, and the manifest is deleted": State(
+        breaks=both(managed_as("Unmanaged"), no_manifest), settled=False,
+        idle={DEFAULT}, conditions=(names.HAND_EDITS, names.STATIC_PODS_AVAILABLE),
+        available="Unknown", drifts=True,
+        checks=("conditions", "schedulers"), text=f"{MANIFEST} was deleted",
+    ),
     "a setting has no effect": State(
         breaks=edited(SCHEDULER, defaultNodeSelector="type=user"),
         conditions=(names.INEFFECTIVE_SETTINGS,),
         checks=("conditions",), text="spec.defaultNodeSelector", is_warning=True,
+    ),
+    "a profile is invalid": State(
+        valid=False,
+        breaks=created(*PROFILES, "bad", plugins={"score": {"enabled": [{"name": "Nope"}]}}),
+        conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
+        checks=("conditions", "objects"), text="Nope",
+    ),
+    "a profile names no scheduler": State(
+        breaks=created(*PROFILES, "lost", scheduler="nowhere"),
+        conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
+        checks=("conditions", "objects"), text="nowhere",
+    ),
+    "the webhook is deleted": State(breaks=no_webhook, assigns=False, text="MutatingWebhook"),
+    "the webhook's Service is deleted": State(
+        breaks=no_service, assigns=False, text="has no Service"
     ),
 }  # fmt: skip

@@ -5,20 +5,38 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cached_property
 from typing import Any
 
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from cluster import nodes
 from cluster.api import ApiError
-from cluster.console import SandboxError
-from cluster.observe import OPERATOR_NAMESPACE, until
+from cluster.console import SandboxError, run
+from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.operator.telemetry.cluster_metrics import PREFIX
 
-from ..conftest import PODS_IN_DEFAULT, REPOSITORY, SECONDARY_SCHEDULERS, Cluster
+from ...expect import condition_of
+from ..conftest import (
+    LOAD_POLICIES,
+    PODS_IN_DEFAULT,
+    REPOSITORY,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
+    Cluster,
+)
 from ..faults import pids_of
-from ..workloads import apply, node_of, pod, wait_for
+from ..remains import SCRAPE, metrics_reader
+from ..workloads import apply, node_of, own_pods, pod, wait_for
 
 PACKED, DEFAULT = "packed", "default-scheduler"
 OURS = f"{SECONDARY_SCHEDULERS}/{PACKED}"
@@ -97,7 +115,9 @@ class World(Cluster):
         """`kubectl scheduler ARGUMENTS`, in this process: loading it takes most of its time."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = kubectl_plugin([*arguments, "--kubeconfig", str(self.sandbox.kubeconfig)])
+            # validate reads no cluster
+            cluster = ["--kubeconfig", str(self.sandbox.kubeconfig)]
+            code = kubectl_plugin([*arguments, *(cluster if arguments[0] != "validate" else ())])
         return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
     def document(self, *arguments: str) -> tuple[int, Any]:
@@ -108,3 +128,59 @@ class World(Cluster):
     def watch(self, *arguments: str, seconds: float) -> tuple[int, str]:
         done = self.plugin("rollout", "watch", "--timeout", str(seconds), *arguments)
         return done.returncode, done.stdout + done.stderr
+
+    def metrics(self) -> dict[tuple[str, str], float]:
+        """(name, what it is about) -> value, of what the operator exports."""
+        (pod,) = own_pods(self, f"app.kubernetes.io/name={names.PROGRAM}")
+        url = f"https://{pod['status']['podIP']}:8443/metrics"
+        node = self.sandbox.node(pod["spec"]["nodeName"])
+        command = nodes.enter(self.sandbox, node, [sys.executable, "-c", SCRAPE, url])
+        text = run(*command, stdin=self.token)
+        return {
+            (sample.name.removeprefix(PREFIX), subject): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            for label, subject in sample.labels.items()
+            if label in ("type", "scheduler", "node")
+        }
+
+    @cached_property
+    def token(self) -> str:
+        return metrics_reader(self.api)
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The objects from which the operator makes the control plane's configuration."""
+        return [self.api.request("GET", path) for path in (SCHEDULER, KUBESCHEDULER)]
+
+    def objects(self) -> list[dict[str, Any]]:
+        """All objects that `validate` checks."""
+        kinds = (SECONDARY_SCHEDULERS, SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, LOAD_POLICIES)
+        listed = [self.api.request("GET", path) for path in kinds]
+        heads = (
+            {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
+            for found in listed
+        )
+        items = (
+            {**head, **item}
+            for head, found in zip(heads, listed, strict=True)
+            for item in found["items"]
+        )
+        return [*self.settings(), *items]
+
+    def with_file(self, command: str, *objects: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        """A command with a file that has these objects."""
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            yaml.safe_dump_all(objects, file)
+            file.flush()
+            return self.plugin(*command.split(), "-f", file.name)
+
+    def scheduler_pod(self) -> dict[str, Any]:
+        """The mirror Pod of the control plane's scheduler; empty if there is none."""
+        path = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{self.node.name}"
+        try:
+            return dict(self.api.request("GET", path))
+        except ApiError:
+            return {}
+
+    def scheduler_is_ready(self) -> bool:
+        return condition_of(self.scheduler_pod(), "Ready")[0] == "True"
