@@ -36,7 +36,7 @@ class State(Truth):
     # the types of KubeScheduler's conditions that are not as in a healthy cluster
     conditions: tuple[str, ...] = ()
     settled: bool = True  # `rollout watch` succeeds for the control plane's scheduler
-    outcome: str = "installed"  # of the newest revision; empty: there is none
+    outcome: str = "installed"  # of the newest revision; empty: no revision exists
     available: str = "True"  # of the ClusterOperator
     diff: int = 0  # exit code of `diff` from what runs to the objects: 1 for differences, 2: no
     # revision of the operator runs
@@ -170,7 +170,7 @@ def no_service(world: World) -> Iterator[None]:
 
 
 def created(path: str, kind: str, name: str, **spec: Any) -> Break:
-    """An object of ours."""
+    """One of the operator's objects."""
 
     @contextmanager
     def broken(world: World) -> Iterator[None]:

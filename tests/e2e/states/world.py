@@ -175,7 +175,7 @@ class World(Cluster):
             return self.plugin(*command.split(), "-f", file.name)
 
     def scheduler_pod(self) -> dict[str, Any]:
-        """The mirror Pod of the control plane's scheduler; empty if there is none."""
+        """The mirror Pod of the control plane's scheduler; empty if it does not exist."""
         path = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{self.node.name}"
         try:
             return dict(self.api.request("GET", path))
