@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import os
 import random
 import signal
 import ssl
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -37,6 +40,7 @@ from .harness import NAMESPACE
 from .played_cluster import CORE, GROUP, brought_up
 from .test_managed import KIND, LEASES, NAME, World
 
+PROGRAM = Path(sys.executable).with_name("kubectl-scheduler")
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 WEBHOOK = f"{ADMISSION}/mutatingwebhookconfigurations/{names.ASSIGNMENT}"
 POLICY = f"{ADMISSION}/mutatingadmissionpolicies/{names.ASSIGNMENT}"
@@ -113,6 +117,13 @@ class AssigningWorld(World):
         ]
         run(*kubectl, "apply", "--server-side", "-k", directory)
         self.installed = True
+
+    def check(self, name: str) -> dict[str, str]:
+        """The results of a check by their sentences."""
+        command = [str(PROGRAM), "check", "-o", "json", f"--kubeconfig={self.sandbox.kubeconfig}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        results = json.loads(done.stdout)["checks"]
+        return {one["cause"]: one["result"] for one in results if one["check"] == name}
 
     def becomes_ready(self, pod: dict[str, Any]) -> None:
         if pod["metadata"]["name"].startswith(self.away or "\n"):
@@ -249,6 +260,16 @@ def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> Non
     assert names.ASSIGNMENT in world.assigned()[2]
     assert world.pod(OTHER) == DEFAULT
     assert world.get(f"{KIND}/{NAME}")["spec"]["assign"] == BATCH, "the operator keeps it"
+
+
+@webhook_in_presubmit
+def test_check_tries_the_assignment_and_stores_nothing(world: AssigningWorld) -> None:
+    world.wait(lambda: world.pod() == NAME, 60, lambda: world.get(WEBHOOK))
+    before = world.listed(f"/api/v1/namespaces/{TEAM}/pods")
+    results = world.check("assignment")
+    assert list(results.values()) == ["ok"], results
+    assert f"a dry run in namespace {TEAM} got it" in next(iter(results))
+    assert world.listed(f"/api/v1/namespaces/{TEAM}/pods") == before
 
 
 @webhook_in_presubmit
@@ -517,6 +538,19 @@ def test_a_ca_bundle_of_another_client_is_replaced(webhook: WebhookWorld) -> Non
     webhook.wait(lambda: bundle() or webhook.pod() == DEFAULT)
     webhook.wait(bundle, 60, lambda: webhook.get(WEBHOOK))
     webhook.wait(lambda: webhook.pod() == NAME)
+
+
+@pytest.mark.presubmit
+@by_webhook
+def test_check_reports_a_webhook_that_the_api_server_does_not_reach(webhook: WebhookWorld) -> None:
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
+    webhook.connect(lambda client: client["service"].update(port=free_port()))
+    webhook.wait(lambda: webhook.pod() == DEFAULT, 60)
+    results = webhook.check("assignment")
+    assert list(results.values()) == ["failed"], results
+    assert f"gets schedulerName {DEFAULT}, not {NAME}" in next(iter(results))
+    webhook.connect(lambda client: client["service"].update(port=webhook.port))
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
 
 
 @by_webhook

@@ -29,6 +29,7 @@ SOME_FIELDS: Final = "may be of tenants; some fields of a bounded number are rea
 OTHERS: Final = "are what its caller lists"
 
 LISTS: Final = {
+    "cli/adoption/assignment_trials.py": {"try_assignments": ADMINISTRATORS},
     "cli/adoption/cluster_facts.py": {
         "_certificates": ADMINISTRATORS, "_host_pods": FEW, "_operator_pods": OWN,
         "_schedulers": FEW, "_unlimited": ADMINISTRATORS, "_webhooks": ADMINISTRATORS,

@@ -129,6 +129,12 @@ class Platform:
         return (*own, names.CA_BUNDLE, names.KUBECONFIG) if self.credentials else own
 
     @property
+    def unassigned_namespaces(self) -> frozenset[str]:
+        """The namespaces whose Pods are never assigned to a SecondaryScheduler."""
+        own = {self.operator_namespace, self.target_namespace, self.operand_namespace}
+        return frozenset({AUTHENTICATION_NAMESPACE, *own})
+
+    @property
     def source_namespaces(self) -> tuple[str, ...]:
         """The namespaces of other actors' objects that the operator copies."""
         managed = self.credentials.namespace if self.credentials else ""

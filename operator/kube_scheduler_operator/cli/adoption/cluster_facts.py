@@ -34,6 +34,7 @@ from ..cluster.operands import lease_of, list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
 from ..cluster.scheduler_contents import list_scheduler_pods, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
+from .assignment_trials import try_assignments
 from .input import NodeFiles, from_cluster
 from .installation_objects import (
     AccessRequest,
@@ -116,8 +117,8 @@ async def facts_before(
     )
 
 
-async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
-    """Add the state of an installed operator."""
+async def facts_after(api: ApiClient, dry: ApiClient, facts: ClusterFacts) -> ClusterFacts:
+    """Add the state of an installed operator; `dry` is a client with dryRun."""
     platform = facts.platform
     overall = kinds.CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR)
     facts = await facts_of_pods(api, facts)
@@ -126,6 +127,7 @@ async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
         missing_account_rights=_account(api, platform),
         unlimited_accounts=_unlimited(api, platform),
         certificates=_certificates(api, platform, facts.operand_pods),
+        assignment_trials=try_assignments(api, dry, platform, _secondaries(facts)),
     )
     by_kind = await _observed(
         **{
@@ -161,6 +163,10 @@ async def facts_of_pods(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
     if platform.owns_static_pods and facts.nodes is UNREAD and silence(facts):
         facts = replace(facts, nodes=await observed(_items(api.list(kinds.NODES))))
     return facts
+
+
+def _secondaries(facts: ClusterFacts) -> list[Object]:
+    return list((facts.kinds[kinds.SECONDARY_SCHEDULERS.kind].value or {}).values())
 
 
 async def _secondary(api: ApiClient, obj: Object) -> SecondaryFacts:

@@ -57,6 +57,16 @@ class DryRun:
 
 
 @dataclass(frozen=True, slots=True)
+class AssignmentTrial:
+    """What a new Pod that a SecondaryScheduler selects gets, tried as a dry run."""
+
+    expected: str  # the schedulerName that it should get
+    namespace: str = ""  # where it was tried
+    scheduler: str = ""  # the schedulerName that it got
+    unanswered: str = ""  # why it was not tried; empty if it was
+
+
+@dataclass(frozen=True, slots=True)
 class UnlimitedAccount:
     """A ServiceAccount that may do everything."""
 
@@ -119,6 +129,8 @@ class ClusterFacts:
     # what applies spec.assign of SecondarySchedulers to new Pods; None if that is not known
     assignment_way: Observed[AssignmentWay | None] = UNREAD
     webhook_service: Observed[Object | None] = UNREAD  # of the assignment webhook
+    # by SecondaryScheduler; those whose assignment is in effect
+    assignment_trials: Observed[Mapping[str, AssignmentTrial]] = UNREAD
     missing_account_rights: Observed[Sequence[str]] = UNREAD  # of the operator's ServiceAccount
     # the ServiceAccounts of the operator's Pods that may do everything
     unlimited_accounts: Observed[Sequence[UnlimitedAccount]] = UNREAD

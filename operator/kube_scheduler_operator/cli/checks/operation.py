@@ -8,7 +8,7 @@ from typing import Any, Final
 from ... import __version__
 from ...base import names
 from ...base.foreign_text import foreign
-from ...base.limits import FOREIGN_REASON
+from ...base.limits import FOREIGN_NAME, FOREIGN_REASON
 from ...base.management import MANAGED, REMOVED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
@@ -436,7 +436,39 @@ def assignment(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
                 CheckState.WARNING,
                 _ASSIGNMENT_PAGE,
             )
-    yield f"new Pods are assigned to {listed(assigning)}"
+    yield from _trials(facts, assigning)
+
+
+def _trials(facts: ClusterFacts, assigning: list[str]) -> Iterator[CheckProblem | str]:
+    """What new Pods get; `status` does not try it."""
+    trials = facts.assignment_trials.value or {}
+    for name, trial in trials.items():
+        if trial.namespace and trial.scheduler != trial.expected:
+            yield CheckProblem(
+                f"SecondaryScheduler {name}: a new Pod in namespace {trial.namespace}, tried as a "
+                f"dry run, gets schedulerName {foreign(trial.scheduler, FOREIGN_NAME)}, not "
+                f"{trial.expected}",
+                _why_not_applied(facts),
+                link=_ASSIGNMENT_PAGE,
+            )
+    tried = sorted({trial.namespace for trial in trials.values() if trial.namespace})
+    untried = [trial.unanswered for trial in trials.values() if trial.unanswered]
+    seen = f"; a dry run in namespace {listed(tried)} got it" if tried else ""
+    unseen = f"; not tried: {foreign(untried[0], FOREIGN_REASON)}" if untried else ""
+    yield f"new Pods are assigned to {listed(assigning)}{seen}{unseen}"
+
+
+def _why_not_applied(facts: ClusterFacts) -> str:
+    if facts.assignment_way.value is not AssignmentWay.WEBHOOK:
+        return (
+            "look for another policy or webhook that sets schedulerName: kubectl get "
+            "mutatingadmissionpolicies,mutatingwebhookconfigurations"
+        )
+    service = f"{facts.platform.operator_namespace}/{names.WEBHOOK}"
+    return (
+        f"let the API server reach Service {service} (firewalls and NetworkPolicies: port 10250 of "
+        'the operator\'s Pods); its log has the reason beside "failing open"'
+    )
 
 
 def _without_way(cause: str, component: str) -> CheckProblem:

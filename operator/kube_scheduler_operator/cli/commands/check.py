@@ -117,11 +117,11 @@ async def _results(
     ahead = time.time() - clock.seconds()
     known = ClusterFacts(clock.now(), platform, ahead, recognition, version)
     facts = await common_facts(api, known)
-    if not args.pre:
-        results = run_checks(AFTER, await facts_after(api, facts))
-        return (*results, *(await _self_test(api, platform, args) if args.schedule else ()))
     async with Client(api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN) as dry:
-        return run_checks(BEFORE, await facts_before(api, dry, facts, args.filename))
+        if args.pre:
+            return run_checks(BEFORE, await facts_before(api, dry, facts, args.filename))
+        results = run_checks(AFTER, await facts_after(api, dry, facts))
+    return (*results, *(await _self_test(api, platform, args) if args.schedule else ()))
 
 
 async def _self_test(

@@ -89,11 +89,20 @@ async def self_test(
 
 
 def test_pod(scheduler_name: str, namespace: str, run: str) -> Object:
+    name = fit_name(f"scheduler-self-test-{run}-{scheduler_name}".lower(), _NAME)
+    labels = {LABEL: run, names.ASSIGN_LABEL: names.ASSIGN_NEVER}
+    return small_pod(name, namespace, labels, scheduler_name)
+
+
+def small_pod(
+    name: str, namespace: str, labels: Mapping[str, str], scheduler_name: str
+) -> dict[str, Any]:
+    """Return a Pod that asks for almost nothing and meets the Pod Security level `restricted`."""
     return render_object(
         "self-test-pod.yaml.j2",
-        pod_name=fit_name(f"scheduler-self-test-{run}-{scheduler_name}".lower(), _NAME),
+        pod_name=name,
         namespace=namespace,
-        labels={LABEL: run, names.ASSIGN_LABEL: names.ASSIGN_NEVER},
+        labels=labels,
         scheduler_name=scheduler_name,
         image=IMAGE,
     )

@@ -25,7 +25,7 @@ from ...base import names, x509
 from ...base.defects import contained
 from ...base.klog import kv
 from ...base.objects import Object, mapping
-from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
+from ...base.platform import Platform
 from ...kube.client import ApiClient
 from ...kube.errors import Forbidden, KubeError, NotFound
 from ...kube.resource import (
@@ -194,11 +194,8 @@ class AssignmentWebhook:
         self._configuration = configuration
         self._secret = SECRETS.named(names.WEBHOOK, platform.operator_namespace)
         self._host = f"{names.WEBHOOK}.{platform.operator_namespace}.svc"
-        excluded = {
-            AUTHENTICATION_NAMESPACE, platform.operator_namespace, platform.target_namespace,
-            platform.operand_namespace,
-        }  # fmt: skip
-        self._process = WebhookProcess(address, kubeconfig, sorted(excluded), observer)
+        excluded = sorted(platform.unassigned_namespaces)
+        self._process = WebhookProcess(address, kubeconfig, excluded, observer)
         self._trusted: tuple[str, float] = ("", 0.0)
         self._problem = ""
 

@@ -18,6 +18,7 @@ from kube_scheduler_operator.base.recognition import Recognition
 from kube_scheduler_operator.cli.adoption.input import from_files, read_node_files
 from kube_scheduler_operator.cli.checks import condition_hints
 from kube_scheduler_operator.cli.checks.check import (
+    AssignmentTrial,
     CheckResult,
     CheckState,
     ClusterFacts,
@@ -587,6 +588,51 @@ def test_what_applies_an_assignment_must_exist_and_answer(
     operator = {"status": {"readyReplicas": ready}}
     found = one("assignment", assignment_way=way, webhook_service={}, deployment=operator, **facts)
     assert (found.state, part in found.cause) == (state, True)
+
+
+@pytest.mark.parametrize(
+    ("way", "trial", "state", "parts"),
+    [
+        (
+            AssignmentWay.WEBHOOK,
+            AssignmentTrial("packed", "team-a", "packed"),
+            CheckState.OK,
+            ["a dry run in namespace team-a got it"],
+        ),
+        (
+            AssignmentWay.WEBHOOK,
+            AssignmentTrial("packed", "team-a", "default-scheduler"),
+            CheckState.FAILED,
+            ["gets schedulerName default-scheduler, not packed", "10250"],
+        ),
+        (
+            AssignmentWay.POLICY,
+            AssignmentTrial("packed", "team-a", "other"),
+            CheckState.FAILED,
+            ["gets schedulerName other, not packed", "mutatingadmissionpolicies"],
+        ),
+        (
+            AssignmentWay.POLICY,
+            AssignmentTrial("packed", unanswered="no namespace"),
+            CheckState.OK,
+            ["not tried: no namespace"],
+        ),
+    ],
+    ids=["assigned", "webhook not reached", "another policy", "not tried"],
+)
+def test_an_assignment_is_what_a_dry_run_gets(
+    way: AssignmentWay, trial: AssignmentTrial, state: CheckState, parts: list[str]
+) -> None:
+    found = one(
+        "assignment",
+        assignment_way=way,
+        webhook_service={},
+        deployment={"status": {"readyReplicas": 1}},
+        assignment_trials={"packed": trial},
+        **secondary_facts(assign={}),
+    )
+    assert found.state is state
+    assert all(part in f"{found.cause} {found.hint}" for part in parts)
 
 
 def test_an_assignment_that_was_withdrawn_is_reported_with_its_reason() -> None:
