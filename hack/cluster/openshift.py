@@ -45,9 +45,17 @@ VERSION_OPERATOR = "version-operator"
 _PYTHON = paths.REPOSITORY / ".venv/bin/python"
 _PROGRAM = paths.REPOSITORY / ".venv/bin/kube-scheduler-operator"
 _MANIFEST = "kube-scheduler-pod.yaml"
-_BOOTSTRAP_CONFIG = "/etc/kubernetes/config/kube-scheduler-config.yaml"
-_OPERATORS_CONFIG = "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml"
-"""Where the container has its configuration: of `render`, and of OpenShift's operator."""
+REVISION = 5
+"""Of OpenShift's own operator: the scheduler that ``install_scheduler`` puts on a node."""
+
+_REVISION_DIRECTORY = f"kube-scheduler-pod-{REVISION}"
+_RESOURCES = "/etc/kubernetes/static-pod-resources"
+"""All revisions on the node, and the mounted one in the container."""
+
+_CERTIFICATES = "/etc/kubernetes/static-pod-certs"
+_CONFIG = "configmaps/config/config.yaml"
+_KUBECONFIG = "configmaps/scheduler-kubeconfig/kubeconfig"
+_PAIR = f"secrets/{CLIENT_CERTIFICATE}"
 
 _GATES = {
     "enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
@@ -173,26 +181,98 @@ def write_bootstrap(sandbox: Sandbox) -> None:
 
 
 def install_scheduler(sandbox: Sandbox, node: Node) -> None:
-    """Put the bootstrap machine's scheduler on a node, with the names of OpenShift's operator.
+    """Put a scheduler on a node as the installer of OpenShift's own operator does.
 
-    For what replaces the operator: a node then has a scheduler that predates it.
+    It has the number of a revision in its label and in the name of the directory that it mounts,
+    its certificates are in a directory of all revisions, and other containers are beside it: here
+    they only wait, with the command lines of OpenShift's.
     """
     import yaml
 
     source, target = (
         node_files.root(sandbox, one) / "etc/kubernetes" for one in (sandbox.bootstrap, node)
     )
-    for folder in ("bootstrap-secrets", "bootstrap-configs"):
-        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
-    text = _bootstrap_manifest(sandbox).read_text()
-    pod = yaml.safe_load(text.replace(_BOOTSTRAP_CONFIG, _OPERATORS_CONFIG))
+    resources = target / "static-pod-resources"
+    directory, pair = resources / _REVISION_DIRECTORY, resources / "kube-scheduler-certs" / _PAIR
+    data = client_certificate(sandbox, "scheduler")["data"]
+    for key, text in data.items():
+        paths.write_atomically(pair / key, base64.b64decode(text).decode(), 0o600)
+    kubeconfig = yaml.safe_load((source / "bootstrap-secrets/kubeconfig").read_text())
+    kubeconfig["users"][0]["user"] = {
+        "client-certificate": f"{_CERTIFICATES}/{_PAIR}/tls.crt",
+        "client-key": f"{_CERTIFICATES}/{_PAIR}/tls.key",
+    }
+    configuration = source / "bootstrap-configs/kube-scheduler-config.yaml"
+    config = yaml.safe_load(configuration.read_text())
+    config["clientConnection"]["kubeconfig"] = f"{_RESOURCES}/{_KUBECONFIG}"
+    pod = json.dumps(_pod_of_openshifts_operator(sandbox, node))
+    for path, text in (
+        (directory / _CONFIG, json.dumps(config)),
+        (directory / _KUBECONFIG, json.dumps(kubeconfig)),
+        (directory / _MANIFEST, pod),
+        (target / "manifests" / _MANIFEST, pod),
+    ):
+        paths.write_atomically(path, text, 0o644)
+
+
+def _pod_of_openshifts_operator(sandbox: Sandbox, node: Node) -> Object:
     namespace, name = sandbox.scheduler_pod(node)
-    pod["metadata"] |= {
-        "name": name.removesuffix(f"-{node.name}"), "namespace": namespace,
-        "labels": {"app": "openshift-kube-scheduler", "scheduler": "true"},
+    mounts = [
+        {"name": "resource-dir", "mountPath": _RESOURCES},
+        {"name": "cert-dir", "mountPath": _CERTIFICATES},
+    ]
+    kubeconfig = f"{_RESOURCES}/{_KUBECONFIG}"
+    syncers = f"{_RESOURCES}/configmaps/kube-scheduler-cert-syncer-kubeconfig/kubeconfig"
+    program = "cluster-kube-scheduler-operator"
+    scheduler = {
+        "name": "kube-scheduler",
+        "image": images.hyperkube_name(sandbox.kubernetes),
+        "command": ["hyperkube", "kube-scheduler"],
+        "args": [
+            f"--config={_RESOURCES}/{_CONFIG}", "--cert-dir=/var/run/kubernetes",
+            f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",
+        ],
+        "ports": [{"containerPort": 10259}],
+        "readinessProbe": {"httpGet": {"scheme": "HTTPS", "port": 10259, "path": "healthz"}},
+        "volumeMounts": mounts,
     }  # fmt: skip
-    manifest = target / "manifests" / _MANIFEST
-    paths.write_atomically(manifest, json.dumps(pod), 0o600)
+    waiting = {
+        "kube-scheduler-cert-syncer": [
+            program, "cert-syncer", f"--kubeconfig={syncers}", f"--namespace={namespace}",
+        ],
+        "kube-scheduler-recovery-controller": [
+            "/bin/bash", "-c", f"exec {program} cert-recovery-controller --kubeconfig={syncers}",
+        ],
+    }  # fmt: skip
+    others = [
+        {"name": name, "image": images.PAUSE, "command": ["/pause", *words], "volumeMounts": mounts}
+        for name, words in waiting.items()
+    ]
+    port = {"name": "wait-for-host-port", "image": images.PAUSE, "command": ["/pause", "-v"]}
+    paths_of_volumes = {"resource-dir": _REVISION_DIRECTORY, "cert-dir": "kube-scheduler-certs"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name.removesuffix(f"-{node.name}"),
+            "namespace": namespace,
+            "labels": {
+                "app": "openshift-kube-scheduler", "scheduler": "true", "revision": str(REVISION),
+            },
+            "annotations": {"kubectl.kubernetes.io/default-container": "kube-scheduler"},
+        },
+        "spec": {
+            "initContainers": [port],
+            "containers": [scheduler, *others],
+            "hostNetwork": True,
+            "priorityClassName": "system-node-critical",
+            "tolerations": [{"operator": "Exists"}],
+            "volumes": [
+                {"name": volume, "hostPath": {"path": f"{_RESOURCES}/{folder}"}}
+                for volume, folder in paths_of_volumes.items()
+            ],
+        },
+    }  # fmt: skip
 
 
 def end_bootstrap(sandbox: Sandbox) -> None:

@@ -34,8 +34,8 @@ STAYS = (
 )
 
 
-def left_by_openshifts_operator(api: Api) -> None:
-    """What its release payload has, with the names of `deploy/openshift`."""
+def left_by_openshifts_operator(api: Api, node: str) -> None:
+    """What its release payload has, with the names of `deploy/openshift`, and its record."""
     namespace = OPENSHIFT.operator_namespace
     api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     operator, config = "operator.openshift.io/v1", "config.openshift.io/v1"
@@ -48,6 +48,11 @@ def left_by_openshifts_operator(api: Api) -> None:
         (CLUSTEROPERATOR, config, "ClusterOperator", {"metadata": name, "spec": {}}),
     ):
         api.create(path.rpartition("/")[0], {"apiVersion": version, "kind": kind, **body})
+    number = openshift.REVISION
+    for reached in ({}, {"currentRevision": number}):  # the definition refuses it in a new element
+        nodes = [{"nodeName": node, **reached}]
+        status = {"latestAvailableRevision": number, "nodeStatuses": nodes}
+        api.request("PATCH", f"{KUBESCHEDULER}/status", {"status": status})
     account = {"kind": "ServiceAccount", "name": OPENSHIFT.operator.deployment}
     api.create(
         BINDINGS,
@@ -73,7 +78,7 @@ def compared(key: Key, content: Mapping[str, Any]) -> Mapping[str, Any]:
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     kind = lifecycle.ClusterKind(model.OPENSHIFT)
     with up(NAME_TO_LEAVE, 1, 0, with_operator=False, kind=kind) as sandbox:
-        left_by_openshifts_operator(Api(sandbox))
+        left_by_openshifts_operator(Api(sandbox), sandbox.nodes[0].name)
         openshift.install_scheduler(sandbox, sandbox.nodes[0])
         until(lambda: Cluster(sandbox).scheduler()[0], 60, "no scheduler on the node")
         openshift.switch_off_bootstrap(sandbox)
@@ -91,7 +96,6 @@ def files_of_others(cluster: Cluster) -> list[str]:
 
 @pytest.fixture(scope="module")
 def files_before(installation: Installation) -> list[str]:
-    installation.cluster.on_node("mkdir", "-p", OPENSHIFT.resource_dir)  # of its operator
     return files_of_others(installation.cluster)
 
 
@@ -118,6 +122,7 @@ def use(installation: Installation) -> None:
     until(cluster.calm, 180, lambda: f"no rest: {cluster.status}")
     line = cluster.profile("HighNodeUtilization")
     assert line.outcome == "installed", line.message
+    assert line.revision > openshift.REVISION
     cluster.edit(SCHEDULER, {"profile": None})
     cluster.schedules()
     assert administrators(cluster.api) == []
