@@ -201,7 +201,9 @@ def _probe_of_pod(pod: Mapping[str, Any]) -> Probe:
         port = get["port"]
         if isinstance(port, str):
             port = next(p["containerPort"] for p in container["ports"] if p["name"] == port)
-        return Probe(str(get.get("host") or "127.0.0.1"), int(port), str(get.get("path") or "/"))
+        path = str(get.get("path") or "/")
+        path = path if path.startswith("/") else f"/{path}"  # as the kubelet; OpenShift: "healthz"
+        return Probe(str(get.get("host") or "127.0.0.1"), int(port), path)
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
         return _probe_of_text(json.dumps(pod).encode())
 

@@ -177,6 +177,11 @@ def test_probe_of_another_manifest_comes_from_its_flags(flags: Any, probe: Any) 
     assert manifest.parse(data, "kube-scheduler").probe == probe
 
 
+def test_a_relative_path_of_a_probe_is_read_as_by_the_kubelet() -> None:
+    get = ["spec", "containers", 0, "readinessProbe", "httpGet", "path"]
+    assert parsed(changed(get, "healthz")).probe == Probe("127.0.0.1", 10259, "/healthz")
+
+
 def test_named_probe_port_is_resolved() -> None:
     pod = static_pod_for_revision(POD, 1)
     container = pod["spec"]["containers"][0]
