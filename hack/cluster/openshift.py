@@ -212,7 +212,7 @@ def install_scheduler(sandbox: Sandbox, node: Node) -> None:
         (directory / _MANIFEST, pod),
         (target / "manifests" / _MANIFEST, pod),
     ):
-        paths.write_atomically(path, text, 0o644)
+        paths.write_atomically(path, text, 0o600)
 
 
 def _pod_of_openshifts_operator(sandbox: Sandbox, node: Node) -> Object:
