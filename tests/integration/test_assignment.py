@@ -267,8 +267,11 @@ def test_check_tries_the_assignment_and_stores_nothing(world: AssigningWorld) ->
     world.wait(lambda: world.pod() == NAME, 60, lambda: world.get(WEBHOOK))
     before = world.listed(f"/api/v1/namespaces/{TEAM}/pods")
     results = world.check("assignment")
-    assert list(results.values()) == ["ok"], results
-    assert f"a dry run in namespace {TEAM} got it" in next(iter(results))
+    if world.way == "policy":
+        assert f"a dry run in namespace {TEAM} got it" in next(iter(results))
+        assert list(results.values()) == ["ok"]
+    else:  # its operator has no Deployment, which is the only problem
+        assert [cause for cause in results if "which serves webhook" not in cause] == []
     assert world.listed(f"/api/v1/namespaces/{TEAM}/pods") == before
 
 
@@ -546,9 +549,9 @@ def test_check_reports_a_webhook_that_the_api_server_does_not_reach(webhook: Web
     webhook.wait(lambda: webhook.pod() == NAME, 60)
     webhook.connect(lambda client: client["service"].update(port=free_port()))
     webhook.wait(lambda: webhook.pod() == DEFAULT, 60)
+    wrong = f"gets schedulerName {DEFAULT}, not {NAME}"
     results = webhook.check("assignment")
-    assert list(results.values()) == ["failed"], results
-    assert f"gets schedulerName {DEFAULT}, not {NAME}" in next(iter(results))
+    assert [state for cause, state in results.items() if wrong in cause] == ["failed"]
     webhook.connect(lambda client: client["service"].update(port=webhook.port))
     webhook.wait(lambda: webhook.pod() == NAME, 60)
 
