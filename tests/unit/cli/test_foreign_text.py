@@ -119,7 +119,7 @@ OWN_LINES = {("status", "text"), ("history", "text"), ("rollout watch", ""), ("r
 QUOTED = "forged"
 """A part of the texts that shows whether a command has met them."""
 
-UNQUOTED = {"completion", "adopt", "dump-cache", "must-gather", "pprof", "uninstall"}
+UNQUOTED = {"completion", "adopt", "must-gather", "uninstall"}
 """What meets none of the cluster, or only in files that it writes; refusals have such texts."""
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...base import names
+from ...base.foreign_text import foreign
+from ...base.limits import FOREIGN_NAME
 from ...base.platform import Platform
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
@@ -63,17 +65,16 @@ async def find_leader(api: Api, platform: Platform, pods: Mapping[str, Object]) 
     Raises:
         CommandError: none of them does.
     """
-    lease = await find_object(api, lease_of(platform)) or {}
+    ref = lease_of(platform)
+    lease = await find_object(api, ref) or {}
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     for node in pods:
         if holder.startswith(f"{node}_"):
             return node
-    state = (
-        f"{holder[:80]!r} holds the Lease, which is none of them"
-        if holder
-        else "none holds the Lease"
-    )
-    raise CommandError(f"of {len(pods)} schedulers {state}; select one with --node")
+    state = f"{ref} has no holder"
+    if holder:
+        state = f"{foreign(holder, FOREIGN_NAME)} holds {ref} and is not a scheduler of a node"
+    raise CommandError(f"{state}; select one with --node" if pods else state)
 
 
 def identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:
