@@ -87,6 +87,7 @@ CHECK: Final = "PlacementCheckProgressing"
 INTERVAL: Final = 0.1
 """Seconds between two new Pods."""
 
+_WEBHOOKS: Final = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 _OF_SECONDARIES: Final = quote(names.SECONDARY_LABEL)
 _OURS: Final = quote(f"{names.MANAGED_BY_LABEL}={names.PROGRAM}")
 
@@ -403,7 +404,7 @@ def test_an_upgrade_and_the_way_back_change_nothing_that_runs(
     for folder, image in ((REPOSITORY, DEVELOPMENT_IMAGE), (release.folder, IMAGE)):
         since = _now()
         if cluster.layout.platform == model.OPENSHIFT and image == DEVELOPMENT_IMAGE:
-            _let_the_former_operator_read_namespaces(cluster)
+            _let_the_former_operator_read(cluster)
         with Assignments(cluster.api) as load:
             cluster.install(folder, image)
             until(cluster.settled, 240, lambda: f"not settled: {cluster.state()}")
@@ -423,11 +424,11 @@ def test_an_upgrade_and_the_way_back_change_nothing_that_runs(
         _approve(cluster, int(before["latest"]))
 
 
-def _let_the_former_operator_read_namespaces(cluster: Cluster) -> None:
+def _let_the_former_operator_read(cluster: Cluster) -> None:
     """What the changelog advises, because the operator's account has another name on OpenShift."""
     namespace = cluster.sandbox.operator_namespace
     cluster.kubectl("create", "clusterrole", "former-operator", "--verb=get",
-                    "--resource=namespaces")  # fmt: skip
+                    f"--resource=namespaces,{_WEBHOOKS}")  # fmt: skip
     cluster.kubectl("create", "clusterrolebinding", "former-operator",
                     "--clusterrole=former-operator",
                     f"--serviceaccount={namespace}:openshift-kube-scheduler-operator")  # fmt: skip

@@ -93,7 +93,11 @@ class WayPoller:
             await asyncio.sleep(FIRST_INTERVAL if starts else INTERVAL)
 
     async def poll(self, api: ApiClient) -> None:
-        """Poll once; after an error, the last result stays."""
+        """Poll once; after an error, the last result stays.
+
+        Without the right to look, only the way is not known any more: what was served is served
+        on, because the rights of an operator may end before its Pods, when it is upgraded.
+        """
         try:
             way, self.configuration = await find_way(api)
         except KubeError as error:
@@ -102,7 +106,7 @@ class WayPoller:
             self._problem = str(error)
             if not isinstance(error, Forbidden):
                 return
-            way, self.configuration = AssignmentWay.UNREADABLE, None
+            way = AssignmentWay.UNREADABLE
         except Exception as error:  # the content of an object must not end the task
             contained("polling", names.ASSIGNMENT, error)
             return

@@ -73,7 +73,7 @@ async def test_a_webhook_may_be_late_once() -> None:
     )
 
 
-async def test_a_namespace_that_refuses_the_pod_is_no_answer() -> None:
+async def test_a_namespace_that_refuses_the_pod_does_not_answer() -> None:
     assert await Cluster("packed", refuses=("a",)).trial(BATCH) == AssignmentTrial(
         "packed", "b", "packed"
     )

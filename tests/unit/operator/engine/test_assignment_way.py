@@ -133,6 +133,20 @@ async def test_an_operator_that_may_not_look_reports_that() -> None:
     assert poller.configuration is None
 
 
+async def test_what_was_served_is_served_on_without_the_right_to_look() -> None:
+    """An upgrade may replace the rights before the Pods."""
+    api: Any = Api(WEBHOOK)
+    poller = WayPoller(lambda: True, lambda: None)
+    await poller.poll(api)
+    api.error = Forbidden
+    await poller.poll(api)
+    assert poller.way is AssignmentWay.UNREADABLE
+    assert poller.configuration is not None
+    api.error = NotFound
+    await poller.poll(api)
+    assert poller.configuration is None, "it was deleted"
+
+
 async def test_a_process_that_starts_looks_as_soon_as_something_is_assigned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
