@@ -401,10 +401,10 @@ def test_an_upgrade_and_the_way_back_change_nothing_that_runs(
     cluster, release = upgraded
     before = cluster.facts()
     print(json.dumps(before, indent=1))
+    if cluster.layout.platform == model.OPENSHIFT:
+        _let_both_operators_read(cluster)
     for folder, image in ((REPOSITORY, DEVELOPMENT_IMAGE), (release.folder, IMAGE)):
         since = _now()
-        if cluster.layout.platform == model.OPENSHIFT and image == DEVELOPMENT_IMAGE:
-            _let_the_former_operator_read(cluster)
         with Assignments(cluster.api) as load:
             cluster.install(folder, image)
             until(cluster.settled, 240, lambda: f"not settled: {cluster.state()}")
@@ -424,14 +424,17 @@ def test_an_upgrade_and_the_way_back_change_nothing_that_runs(
         _approve(cluster, int(before["latest"]))
 
 
-def _let_the_former_operator_read(cluster: Cluster) -> None:
+def _let_both_operators_read(cluster: Cluster) -> None:
     """What the changelog advises, because the operator's account has another name on OpenShift."""
     namespace = cluster.sandbox.operator_namespace
-    cluster.kubectl("create", "clusterrole", "former-operator", "--verb=get",
+    accounts = [
+        f"--serviceaccount={namespace}:{name}"
+        for name in ("openshift-kube-scheduler-operator", "kube-scheduler-operator")
+    ]
+    cluster.kubectl("create", "clusterrole", "both-operators", "--verb=get",
                     f"--resource=namespaces,{_WEBHOOKS}")  # fmt: skip
-    cluster.kubectl("create", "clusterrolebinding", "former-operator",
-                    "--clusterrole=former-operator",
-                    f"--serviceaccount={namespace}:openshift-kube-scheduler-operator")  # fmt: skip
+    cluster.kubectl("create", "clusterrolebinding", "both-operators",
+                    "--clusterrole=both-operators", *accounts)  # fmt: skip
 
 
 def _assert_same(layout: Layout, before: dict[str, Any], after: dict[str, Any]) -> None:
