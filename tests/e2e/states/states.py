@@ -12,8 +12,10 @@ from kube_scheduler_operator.base import names
 
 from ...consistency import OUTDATED, Truth
 from ..conftest import (
+    CONFIG_MAPS,
     DEPLOYMENT,
     MANIFEST,
+    OPERATOR_SETTINGS,
     SCHEDULER_PROFILES,
 )
 from ..faults import hung
@@ -23,6 +25,7 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 HOOK = f"{ADMISSION}/mutatingwebhookconfigurations/{names.ASSIGNMENT}"
 SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{names.WEBHOOK}"
+OURS_DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/{PACKED}"
 LEFT_BINDING = f"{RBAC}/clusterrolebindings/left-behind"
 
 Break = Callable[[World], AbstractContextManager[None]]
@@ -149,6 +152,22 @@ def edited(path: str, **spec: Any) -> Break:
 
 
 @contextmanager
+def no_deployment(world: World) -> Iterator[None]:
+    world.api.request("DELETE", OURS_DEPLOYMENT)
+    until(lambda: not world.packed_pids(), LATE, "its Pods stay")
+    yield
+
+
+@contextmanager
+def no_config_map(world: World) -> Iterator[None]:
+    found = world.api.request("GET", CONFIG_MAPS)["items"]
+    for item in found:
+        if item["metadata"]["name"].startswith(f"{PACKED}-config-"):
+            world.api.request("DELETE", f"{CONFIG_MAPS}/{item['metadata']['name']}")
+    yield
+
+
+@contextmanager
 def no_webhook(world: World) -> Iterator[None]:
     world.api.request("DELETE", HOOK)
     try:
@@ -189,6 +208,26 @@ def created(path: str, kind: str, name: str, **spec: Any) -> Break:
     return broken
 
 
+def only_in(pool: str) -> dict[str, Any]:
+    """Overrides with which Pods fit on nodes of a pool only."""
+    term = {"matchExpressions": [{"key": f"example.com/{pool}", "operator": "Exists"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    affinity = {"name": "NodeAffinity", "args": {"addedAffinity": required}}
+    return {"profiles": [{"schedulerName": DEFAULT, "pluginConfig": [affinity]}]}
+
+
+@contextmanager
+def gate(world: World) -> Iterator[None]:
+    check = {"mode": "Gate", "timeoutSeconds": 300}
+    with created(OPERATOR_SETTINGS, "OperatorSettings", names.CLUSTER, placementCheck=check)(world):
+
+        def is_on() -> bool:
+            return world.condition(names.PLACEMENT_CHECK_PROGRESSING)[0] == "False"
+
+        until(is_on, LATE, "the check is not on")
+        yield
+
+
 PROFILES = (SCHEDULER_PROFILES, "SchedulerProfile")
 BOTH: Final = (DEFAULT, PACKED)
 
@@ -205,6 +244,10 @@ STATES: dict[str, State] = {
     "the operator's account is an administrator": State(
         breaks=account_is_administrator, checks=("operator-rights",), text="left-behind",
     ),
+    "the operator has stopped, and the scheduler's manifest is deleted": State(
+        breaks=both(scaled_to_zero, no_manifest), observes=False, idle={DEFAULT}, assigns=False,
+        checks=(*OUTDATED, "schedulers"), text="has no scheduler Pod",
+    ),
     "Unmanaged": State(
         breaks=managed_as("Unmanaged"), settled=False, available="Unknown",
         checks=("conditions",), text="Unmanaged", is_warning=True,
@@ -219,6 +262,24 @@ STATES: dict[str, State] = {
         idle={DEFAULT}, conditions=(names.HAND_EDITS, names.STATIC_PODS_AVAILABLE),
         available="Unknown", drifts=True,
         checks=("conditions", "schedulers"), text=f"{MANIFEST} was deleted",
+    ),
+    "Removed": State(
+        breaks=managed_as("Removed"), available="Unknown", diff=2, dumps=False, outcome="",
+        checks=("conditions",), text="Removed", is_warning=True,
+    ),
+    "a revision is refused": State(
+        breaks=edited(
+            KUBESCHEDULER,
+            unsupportedConfigOverrides={"arguments": {"bind-address": "203.0.113.77"}},
+        ),
+        conditions=(names.NODE_INSTALLER_DEGRADED, names.OVERRIDES_UPGRADEABLE),
+        checks=("conditions", "revisions"), settled=False, outcome="failed", text="203.0.113.77",
+        diff=1,
+    ),
+    "an edit is held": State(
+        breaks=both(gate, edited(KUBESCHEDULER, unsupportedConfigOverrides=only_in("held"))),
+        conditions=(names.OVERRIDES_UPGRADEABLE, names.PLACEMENT_CHECK_PROGRESSING),
+        checks=("conditions",), settled=False, text="the edit is held", is_warning=True, diff=1,
     ),
     "a setting has no effect": State(
         breaks=edited(SCHEDULER, defaultNodeSelector="type=user"),
@@ -235,6 +296,14 @@ STATES: dict[str, State] = {
         breaks=created(*PROFILES, "lost", scheduler="nowhere"),
         conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
         checks=("conditions", "objects"), text="nowhere",
+    ),
+    "the operator has stopped, and the secondary scheduler's Deployment is deleted": State(
+        breaks=both(scaled_to_zero, no_deployment), observes=False, idle={PACKED}, down={PACKED},
+        assigns=False, checks=OUTDATED, text="has no Deployment",
+    ),
+    "the operator has stopped, and the secondary scheduler's ConfigMap is lost": State(
+        breaks=both(scaled_to_zero, no_config_map), observes=False, assigns=False, down={PACKED},
+        checks=OUTDATED, text=f"no ConfigMap {OPERATOR_NAMESPACE}/{PACKED}-config-",
     ),
     "the webhook is deleted": State(breaks=no_webhook, assigns=False, text="MutatingWebhook"),
     "the webhook's Service is deleted": State(

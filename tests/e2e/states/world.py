@@ -105,6 +105,9 @@ class World(Cluster):
     def operator_pids(self) -> list[int]:
         return pids_of(self, f"app.kubernetes.io/name={names.PROGRAM}", "operator")
 
+    def packed_pids(self) -> list[int]:
+        return pids_of(self, f"{names.SECONDARY_LABEL}={PACKED}", "kube-scheduler")
+
     def secondary(self) -> dict[str, Any]:
         found: dict[str, Any] = self.api.request("GET", OURS)
         return found
