@@ -381,7 +381,7 @@ STATES: dict[str, State] = {
     ),
     "no leader": State(
         lambda one: one.stop_leading(PACKED),
-        idle={PACKED}, down={PACKED}, assigns=False,
+        idle={PACKED}, down={PACKED}, assigns=False, ready=False,
         checks=("conditions", "objects"), text=f"{SPACE}/{PACKED}",
     ),
     "the policy's binding is deleted": State(

@@ -42,6 +42,7 @@ SYNC_ERROR: Final = "SyncError"
 DEPLOYMENT_MISSING: Final = "DeploymentMissing"
 PODS_FAILING: Final = "PodsFailing"
 LEASE_SHARED: Final = "LeaseShared"
+UNAVAILABLE: Final = "Unavailable"
 
 LEASE_NOT_RENEWED: Final = "LeaseNotRenewed"
 
@@ -84,8 +85,9 @@ class SchedulerState:
 def report(snapshot: Snapshot, state: SchedulerState) -> Report:
     before: Mapping[str, Any] = state.obj.get("status") or {}
     lease, lease_wait = _lease(snapshot, state)
-    degraded = _degraded(snapshot, state)
     available = _available(state, lease)
+    outage, outage_wait = _outage(snapshot, state, available)
+    degraded = _degraded(snapshot, state, outage)
     withheld, assigned_wait = (
         _withheld(snapshot, state, available) if state.claim is not None else ("", None)
     )
@@ -142,7 +144,7 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         status,
         condition_events(before, status, reason, shown, whose),
         message,
-        soonest(state.result.requeue_after, lease_wait, assigned_wait),
+        soonest(state.result.requeue_after, lease_wait, assigned_wait, outage_wait),
     )
 
 
@@ -165,6 +167,25 @@ def _available(state: SchedulerState, lease: str) -> Condition:
     if lease:
         return Condition(names.AVAILABLE, "False", LEASE_NOT_RENEWED, lease)
     return Condition(names.AVAILABLE, "True", AS_EXPECTED)
+
+
+def _outage(
+    snapshot: Snapshot, state: SchedulerState, available: Condition
+) -> tuple[str, float | None]:
+    """Return (why it has been unavailable for too long, seconds until it will have been).
+
+    A rollout has its own timeouts. An outage of the API server hides what the schedulers do.
+    """
+    if available.status != "False" or _is_progressing(state):
+        return "", None
+    before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
+    since = timestamp(before.get("lastTransitionTime")) if before.get("status") == "False" else None
+    since = max(since or snapshot.now, snapshot.answered_since or snapshot.now)
+    tolerance = snapshot.settings.rollout.pending_tolerance
+    left = tolerance - (snapshot.now - since).total_seconds()
+    if left > 0:
+        return "", left
+    return f"unavailable for more than {tolerance:g} s: {available.message}", None
 
 
 def _withheld(
@@ -239,7 +260,7 @@ def _settled(state: SchedulerState, target: SecondaryContent) -> bool:
     )
 
 
-def _degraded(snapshot: Snapshot, state: SchedulerState) -> Condition:
+def _degraded(snapshot: Snapshot, state: SchedulerState, outage: str) -> Condition:
     problems = [(finding.reason, finding.text) for finding in state.findings if finding.blocking]
     entry = find(state.history, state.content.hash) if state.content is not None else None
     if entry is not None and entry.bad:
@@ -255,6 +276,8 @@ def _degraded(snapshot: Snapshot, state: SchedulerState) -> Condition:
     late = any(_is_late(snapshot, pod) for pod in state.pods)
     if state.result.trouble and (late or not _is_progressing(state)):
         problems.append((PODS_FAILING, state.result.trouble))
+    if outage and not problems:
+        problems.append((UNAVAILABLE, outage))
     return problem_condition(names.DEGRADED, problems)
 
 

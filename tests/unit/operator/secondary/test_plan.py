@@ -10,7 +10,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS
 
-from .world import NAME, NAMESPACE, World
+from .world import NAME, NAMESPACE, World, hanging
 
 
 def test_objects_are_created_in_order_of_dependency(world: World) -> None:
@@ -75,6 +75,48 @@ def test_a_lease_that_is_not_renewed_is_reported_when_it_expires(
     world.cluster.now += timedelta(seconds=wait)
     world.run()
     assert world.condition(names.AVAILABLE)[:2] == ("False", "LeaseNotRenewed")
+    expect_degraded_after_a_minute(world)
+
+
+def test_schedulers_that_hang_are_reported(world: World) -> None:
+    """Their Pods run, are not Ready, and wait for nothing."""
+    hash_ = world.installed()
+    for index in range(2):
+        world.pod(hash_, index, **hanging(world.cluster.now))
+    world.run()
+    assert world.condition(names.AVAILABLE)[:2] == ("False", "NoReadyScheduler")
+    expect_degraded_after_a_minute(world)
+
+
+def test_schedulers_without_any_pod_are_reported(world: World) -> None:
+    world.installed()
+    world.no_pods()
+    world.run()
+    expect_degraded_after_a_minute(world)
+
+
+def test_schedulers_are_not_judged_by_an_outage_of_the_api_server(world: World) -> None:
+    world.installed()
+    world.no_pods()
+    world.run()
+    world.cluster.now += timedelta(minutes=2)
+    world.answered_since = world.cluster.now
+    world.run()
+    expect_degraded_after_a_minute(world)
+
+
+def expect_degraded_after_a_minute(world: World) -> None:
+    """A moment, as while a node restarts, does not count."""
+    begin = world.cluster.now
+    while world.condition(names.DEGRADED)[0] == "False":
+        wait = world.wait
+        assert wait is not None
+        world.cluster.now += timedelta(seconds=wait)
+        world.run()
+    assert 59 <= (world.cluster.now - begin).total_seconds() <= 60
+    assert world.condition(names.DEGRADED)[:2] == ("True", "Unavailable")
+    assert world.condition(names.AVAILABLE)[2] in world.condition(names.DEGRADED)[2]
+    assert world.secondary().conditions[0].status == "True"
     assert world.wait is None
 
 
