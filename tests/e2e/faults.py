@@ -72,10 +72,13 @@ def dead(find: Callable[[], list[int]]) -> Iterator[None]:
 @contextmanager
 def hung(find: Callable[[], list[int]]) -> Iterator[None]:
     """Processes are stopped, also those that are started in their place; they go on afterwards."""
-    with _signalled(find, signal.SIGSTOP) as stopped:
-        yield
-    for pid in stopped:
-        _send(pid, signal.SIGCONT)
+    stopped = set[int]()
+    try:
+        with _signalled(find, signal.SIGSTOP) as stopped:
+            yield
+    finally:
+        for pid in stopped:
+            _send(pid, signal.SIGCONT)
 
 
 @contextmanager

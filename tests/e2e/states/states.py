@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cluster import lifecycle, nodes
 from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 from kube_scheduler_operator.base import names
 
@@ -18,7 +19,7 @@ from ..conftest import (
     OPERATOR_SETTINGS,
     SCHEDULER_PROFILES,
 )
-from ..faults import hung
+from ..faults import dead, hung
 from .world import DEFAULT, LATE, PACKED, World
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -99,6 +100,24 @@ def account_is_administrator(world: World) -> Iterator[None]:
 
 
 # --- the control plane's scheduler ------------------------------------------------------------
+
+
+@contextmanager
+def scheduler_crashes(world: World) -> Iterator[None]:
+    world.make_revision_old()  # the revision is not the reason
+    try:
+        with dead(world.scheduler_pids):
+            yield
+    finally:
+        # The kubelet waits longer after each crash, until it is restarted.
+        nodes.kill_kubelet(world.sandbox, world.node)
+        lifecycle.start_node(world.sandbox, world.node)
+
+
+@contextmanager
+def scheduler_hangs(world: World) -> Iterator[None]:
+    with hung(world.scheduler_pids):
+        yield
 
 
 @contextmanager
@@ -230,6 +249,7 @@ def gate(world: World) -> Iterator[None]:
 
 PROFILES = (SCHEDULER_PROFILES, "SchedulerProfile")
 BOTH: Final = (DEFAULT, PACKED)
+NO_SCHEDULER = (names.STATIC_PODS_AVAILABLE, names.STATIC_PODS_DEGRADED)
 
 STATES: dict[str, State] = {
     "healthy": State(),
@@ -243,6 +263,14 @@ STATES: dict[str, State] = {
     ),
     "the operator's account is an administrator": State(
         breaks=account_is_administrator, checks=("operator-rights",), text="left-behind",
+    ),
+    "the scheduler crashes": State(
+        breaks=scheduler_crashes, idle={DEFAULT}, conditions=NO_SCHEDULER, available="False",
+        checks=("conditions", "schedulers"), text="no scheduler",
+    ),
+    "the scheduler hangs": State(
+        breaks=scheduler_hangs, idle={DEFAULT}, conditions=NO_SCHEDULER, available="False",
+        checks=("conditions", "schedulers"), text="kube-system/kube-scheduler",
     ),
     "the operator has stopped, and the scheduler's manifest is deleted": State(
         breaks=both(scaled_to_zero, no_manifest), observes=False, idle={DEFAULT}, assigns=False,

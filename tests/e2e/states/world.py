@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,7 @@ from kube_scheduler_operator.operator.telemetry.cluster_metrics import PREFIX
 
 from ...expect import condition_of
 from ..conftest import (
+    CONFIG_MAPS,
     LOAD_POLICIES,
     PODS_IN_DEFAULT,
     REPOSITORY,
@@ -108,6 +110,10 @@ class World(Cluster):
     def packed_pids(self) -> list[int]:
         return pids_of(self, f"{names.SECONDARY_LABEL}={PACKED}", "kube-scheduler")
 
+    def scheduler_pids(self) -> list[int]:
+        pid, _ = self.scheduler()
+        return [pid] if pid else []
+
     def secondary(self) -> dict[str, Any]:
         found: dict[str, Any] = self.api.request("GET", OURS)
         return found
@@ -131,6 +137,13 @@ class World(Cluster):
     def watch(self, *arguments: str, seconds: float) -> tuple[int, str]:
         done = self.plugin("rollout", "watch", "--timeout", str(seconds), *arguments)
         return done.returncode, done.stdout + done.stderr
+
+    def make_revision_old(self) -> None:
+        """A scheduler that crashes long after its rollout is not attributed to its revision."""
+        past = datetime.now(UTC) - timedelta(hours=1)
+        annotations = {names.OUTCOME_TIME_ANNOTATION: past.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        body = {"metadata": {"annotations": annotations}}
+        self.api.request("PATCH", f"{CONFIG_MAPS}/revision-status-{self.current}", body)
 
     def metrics(self) -> dict[tuple[str, str], float]:
         """(name, what it is about) -> value, of what the operator exports."""
