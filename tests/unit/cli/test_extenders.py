@@ -10,6 +10,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import (
+    DEPLOYMENTS,
     SCHEDULER_EXTENDERS,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
@@ -133,6 +134,25 @@ async def test_diff_leaves_those_of_the_cluster_as_they_are(
     file.write_text(json.dumps(foreign("b", url="http://10.0.0.2/y")))
     done = await running.run("diff", "-f", str(file), "-o", "words")
     assert "http://10.0.0.2/y" in done.out
+
+
+async def test_diff_leaves_out_what_the_operator_does_not_permit(
+    running: Cluster, tmp_path: Path
+) -> None:
+    image = "example.com/agents:v1"
+    running.put(SCHEDULER_EXTENDERS, extender("slow", agent={**SAFE, "image": image}))
+    file = tmp_path / "scheduler.json"
+    body = {"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "spec": {}}
+    file.write_text(json.dumps({**body, "metadata": {"name": names.CLUSTER}}))
+    running.api.served.add(DEPLOYMENTS)
+    operator: dict[str, Any] = {"command": [names.PROGRAM, "operator"], "image": "own:v1"}
+    for allowed, is_added in (("", False), ("example.com/agents", True)):
+        env = [{"name": "ALLOWED_IMAGES", "value": allowed}]
+        spec = {"template": {"spec": {"containers": [{**operator, "env": env}]}}}
+        metadata = {"name": names.PROGRAM, "namespace": names.PROGRAM}
+        running.put(DEPLOYMENTS, {"metadata": metadata, "spec": spec})
+        done = await running.run("diff", "-f", str(file), "-o", "words")
+        assert ("http://127.0.0.1:5401/slow" in done.out) is is_added, done
 
 
 async def test_status_shows_where_they_are_and_whether_they_answer(running: Cluster) -> None:

@@ -57,6 +57,7 @@ from ..console.errors import CommandError
 from ..console.input_files import display_name, read_documents
 from .compare import ParsedRevision, gates_of, parse_revision
 from .operator_objects import find_object, find_singleton, list_by_name
+from .permissions import permissions
 from .scheduler_contents import parse_content, running_hash
 
 
@@ -161,7 +162,7 @@ async def proposed(
     recorded, kept = read_inputs(revision.inputs), read_record(revision)
     known = await _known(api, platform, recorded)
     facts = replace(
-        _facts(platform, before),
+        await _facts(api, platform, before),
         pods=PodDefaults(OWN_RESOURCES, dict(kept.settings.names())),
         control_plane=ControlPlaneFacts(
             adopted_config=kept.config,
@@ -183,11 +184,15 @@ async def proposed(
     return before, parse_revision(RevisionContent(parts))
 
 
-def _facts(platform: Platform, before: ParsedRevision) -> Facts:
-    """Return the facts that a content shows; the settings of the operator are unknown."""
-    # A new agent is not running yet.
-    version = gates_of(before).version
-    return Facts(platform=platform, default_version=version, image=before.image, planned=True)
+async def _facts(api: Api, platform: Platform, before: ParsedRevision) -> Facts:
+    """Return the facts that a content shows, and what the operator permits."""
+    return Facts(
+        platform=platform,
+        default_version=gates_of(before).version,
+        image=before.image,
+        planned=True,  # a new agent is not running yet
+        permissions=await permissions(api, platform),
+    )
 
 
 def _refuse_errors(control_plane: EffectiveControlPlane, objects: InputObjects) -> None:
@@ -304,7 +309,7 @@ async def proposed_secondary(
         known = replace(known, secondaries=(*known.secondaries, scheduler))
     known = with_input(known, objects)
     # The image of agents is the operator's own, which only the operator knows.
-    facts = _facts(platform, control_plane or before)
+    facts = await _facts(api, platform, control_plane or before)
     if control_plane is not None:
         secondaries = effective_secondaries(known, facts, scheduler_names(control_plane.config))
     else:
@@ -332,7 +337,9 @@ async def proposed_managed(
     if recorded is not None:
         memory = AcceptedSettings(1, recorded, recorded_in=f'SecondaryScheduler "{name}"')
     facts = replace(
-        _facts(platform, before), managed_scheduler=name, pods=PodDefaults(DEFAULT_RESOURCES)
+        await _facts(api, platform, before),
+        managed_scheduler=name,
+        pods=PodDefaults(DEFAULT_RESOURCES),
     )
     known = with_input(await _known(api, platform, recorded), objects)
     composed = effective(known, facts, lambda: memory)
