@@ -302,6 +302,17 @@ async def test_a_secondary_scheduler_has_a_history_on_every_platform(cluster: Cl
     assert 'SecondaryScheduler "other" does not exist' in done.err
 
 
+async def test_history_does_not_claim_that_a_rollout_has_ended(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED)
+    managed.obj["status"]["history"][0]["outcome"] = names.OUTCOME_PROGRESSING
+    cluster.put(SECONDARY_SCHEDULERS, managed.obj)
+    done = await cluster.run("history", "--scheduler", NAME, "-o", "json")
+    newest, oldest = json.loads(done.out)
+    assert newest["outcome"] == names.OUTCOME_PROGRESSING
+    assert not newest["runs"]
+    assert not oldest["runs"], "some of its Pods may still run it, or none"
+
+
 FORGED = '{"scheduler": {"profile": "NoScoring"}, "kubescheduler": {}}'
 
 
