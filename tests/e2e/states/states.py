@@ -20,7 +20,7 @@ from ..conftest import (
     SCHEDULER_PROFILES,
 )
 from ..faults import dead, hung
-from .world import DEFAULT, LATE, PACKED, World
+from .world import DEFAULT, LATE, OURS, PACKED, World
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -28,6 +28,7 @@ HOOK = f"{ADMISSION}/mutatingwebhookconfigurations/{names.ASSIGNMENT}"
 SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{names.WEBHOOK}"
 OURS_DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/{PACKED}"
 LEFT_BINDING = f"{RBAC}/clusterrolebindings/left-behind"
+NOWHERE = "registry.k8s.io/kube-scheduler:v1.35.99"
 
 Break = Callable[[World], AbstractContextManager[None]]
 
@@ -324,6 +325,11 @@ STATES: dict[str, State] = {
         breaks=created(*PROFILES, "lost", scheduler="nowhere"),
         conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
         checks=("conditions", "objects"), text="nowhere",
+    ),
+    "the secondary scheduler's image cannot be pulled": State(
+        breaks=edited(OURS, image=NOWHERE), ready=False,
+        conditions=(names.SECONDARY_DEGRADED,),
+        checks=("conditions", "objects", "images"), text=NOWHERE,
     ),
     "the operator has stopped, and the secondary scheduler's Deployment is deleted": State(
         breaks=both(scaled_to_zero, no_deployment), observes=False, idle={PACKED}, down={PACKED},
