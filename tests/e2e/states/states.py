@@ -179,6 +179,12 @@ def no_deployment(world: World) -> Iterator[None]:
 
 
 @contextmanager
+def secondary_hangs(world: World) -> Iterator[None]:
+    with hung(world.packed_pids):
+        yield
+
+
+@contextmanager
 def no_config_map(world: World) -> Iterator[None]:
     found = world.api.request("GET", CONFIG_MAPS)["items"]
     for item in found:
@@ -330,6 +336,11 @@ STATES: dict[str, State] = {
         breaks=edited(OURS, image=NOWHERE), ready=False,
         conditions=(names.SECONDARY_DEGRADED,),
         checks=("conditions", "objects", "images"), text=NOWHERE,
+    ),
+    "the secondary scheduler hangs": State(
+        breaks=secondary_hangs, idle={PACKED}, down={PACKED}, assigns=False, ready=False,
+        conditions=(names.SECONDARY_DEGRADED,),
+        checks=("conditions", "objects"), text=f"{OPERATOR_NAMESPACE}/{PACKED}",
     ),
     "the operator has stopped, and the secondary scheduler's Deployment is deleted": State(
         breaks=both(scaled_to_zero, no_deployment), observes=False, idle={PACKED}, down={PACKED},
