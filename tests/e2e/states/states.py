@@ -15,6 +15,7 @@ from ...consistency import OUTDATED, Truth
 from ..conftest import (
     CONFIG_MAPS,
     DEPLOYMENT,
+    LOAD_POLICIES,
     MANIFEST,
     OPERATOR_SETTINGS,
     SCHEDULER_PROFILES,
@@ -331,6 +332,14 @@ STATES: dict[str, State] = {
         breaks=created(*PROFILES, "lost", scheduler="nowhere"),
         conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
         checks=("conditions", "objects"), text="nowhere",
+    ),
+    "no load is known": State(
+        breaks=created(
+            LOAD_POLICIES, "LoadPolicy", "measured",
+            source={"type": "Prometheus", "prometheus": {"url": "http://203.0.113.77:9090"}},
+        ),
+        conditions=(names.LOAD_POLICIES_DEGRADED,),
+        checks=("conditions", "objects"), text="203.0.113.77",
     ),
     "the secondary scheduler's image cannot be pulled": State(
         breaks=edited(OURS, image=NOWHERE), ready=False,
