@@ -18,6 +18,7 @@ from ..conftest import (
     LOAD_POLICIES,
     MANIFEST,
     OPERATOR_SETTINGS,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
 )
 from ..faults import dead, hung
@@ -256,6 +257,7 @@ def gate(world: World) -> Iterator[None]:
 
 
 PROFILES = (SCHEDULER_PROFILES, "SchedulerProfile")
+EXTENDERS = (SCHEDULER_EXTENDERS, "SchedulerExtender")
 BOTH: Final = (DEFAULT, PACKED)
 NO_SCHEDULER = (names.STATIC_PODS_AVAILABLE, names.STATIC_PODS_DEGRADED)
 
@@ -332,6 +334,13 @@ STATES: dict[str, State] = {
         breaks=created(*PROFILES, "lost", scheduler="nowhere"),
         conditions=(names.SCHEDULER_PROFILES_DEGRADED,), settled=False,
         checks=("conditions", "objects"), text="nowhere",
+    ),
+    "an extender's image is not allowed": State(
+        breaks=created(
+            *EXTENDERS, "slow", agent={"image": NOWHERE, "policies": [{"name": "safe-overload"}]},
+        ),
+        conditions=(names.SCHEDULER_EXTENDERS_DEGRADED,),
+        checks=("conditions", "objects"), settled=False, text=NOWHERE,
     ),
     "no load is known": State(
         breaks=created(
