@@ -275,10 +275,8 @@ def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             continue
         pod = operand_pods.read(raw)
         if not pod.ready:
-            why = pod.trouble or "it is not Ready"
-            end = f"; its last error: {pod.last_error}" if pod.last_error else ""
             yield CheckProblem(
-                f"the scheduler of node {name} does not run: {why}{end}",
+                _why_not_ready(node, pod),
                 "kubectl scheduler status --verbose shows its command line; kubectl scheduler "
                 "rollout undo reverts the last edit",
                 link="alerts.md#kubeschedulernoactivescheduler",
@@ -292,6 +290,17 @@ def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         "new Pods stay Pending until a scheduler leads: see kubectl scheduler status --verbose",
     )
     yield f"{len(pods)} schedulers are Ready, and the Lease {place} is renewed"
+
+
+def _why_not_ready(node: Object, pod: operand_pods.OperandPod) -> str:
+    whose = f"the scheduler of node {node['metadata']['name']}"
+    if condition_in(mapping(node.get("status")), "Ready").get("status") == "Unknown":
+        return f"whether {whose} runs is not known: the node's kubelet does not report"
+    if pod.started is not None:
+        end = f"; its run before ended with: {pod.last_error}" if pod.last_error else ""
+        return f"{whose} runs and is not Ready{end}"
+    end = f"; its last run ended with: {pod.last_error}" if pod.last_error else ""
+    return f"{whose} does not run: {pod.trouble or 'it is not Ready'}{end}"
 
 
 _OBJECTS: Final = (

@@ -461,6 +461,37 @@ def test_a_node_without_a_scheduler_and_a_lease_that_is_not_renewed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("node_is_ready", "state", "cause"),
+    [
+        ("True", {"waiting": {"reason": "CrashLoopBackOff"}}, "does not run"),
+        ("True", {"running": {"startedAt": "2026-11-26T11:00:00Z"}}, "n1 runs and is not Ready"),
+        ("Unknown", {"running": {"startedAt": "2026-11-26T11:00:00Z"}}, "runs is not known"),
+    ],
+)
+def test_a_scheduler_that_is_not_ready(
+    node_is_ready: str, state: dict[str, Any], cause: str
+) -> None:
+    """The Pods of a node whose kubelet does not report are marked as not Ready, and may run."""
+    label = {KUBEADM.node_selectors[0]: ""}
+    ready = {"type": "Ready", "status": node_is_ready}
+    last = {"terminated": {"exitCode": 1, "message": "panic: gone"}}
+    operand = {"name": names.OPERAND, "ready": False, "state": state, "lastState": last}
+    status = {
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [operand],
+    }
+    (found,) = results(
+        "schedulers",
+        nodes=[obj("n1", labels=label, status={"conditions": [ready]})],
+        operand_pods={"n1": {"metadata": {"name": "kube-scheduler-n1"}, "status": status}},
+        operand_lease=operator_lease(0),
+    )
+    assert found.state is CheckState.FAILED
+    assert cause in found.cause
+    assert ("gone" in found.cause) is (node_is_ready == "True")
+
+
+@pytest.mark.parametrize(
     ("type_", "status", "state"),
     [
         ("PreflightDegraded", "True", CheckState.FAILED),
