@@ -31,6 +31,7 @@ SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{names.WEBHOOK}"
 OURS_DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/{PACKED}"
 LEFT_BINDING = f"{RBAC}/clusterrolebindings/left-behind"
 NOWHERE = "registry.k8s.io/kube-scheduler:v1.35.99"
+GONE = f"localhost/{names.PROGRAM}:gone"
 
 Break = Callable[[World], AbstractContextManager[None]]
 
@@ -341,6 +342,13 @@ STATES: dict[str, State] = {
         ),
         conditions=(names.SCHEDULER_EXTENDERS_DEGRADED,),
         checks=("conditions", "objects"), settled=False, text=NOWHERE,
+    ),
+    "an extender's agents cannot start": State(
+        breaks=created(
+            *EXTENDERS, "slow", agent={"image": GONE, "policies": [{"name": "safe-overload"}]},
+        ),
+        conditions=(names.SCHEDULER_EXTENDERS_DEGRADED,), diff=1,
+        checks=("conditions", "objects", "images"), settled=False, text=GONE,
     ),
     "no load is known": State(
         breaks=created(
