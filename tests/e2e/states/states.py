@@ -281,7 +281,7 @@ STATES: dict[str, State] = {
     ),
     "the scheduler hangs": State(
         breaks=scheduler_hangs, idle={DEFAULT}, conditions=NO_SCHEDULER, available="False",
-        checks=("conditions", "schedulers"), text="kube-system/kube-scheduler",
+        checks=("conditions", "schedulers"), text="no scheduler pod is Ready",
     ),
     "the operator has stopped, and the scheduler's manifest is deleted": State(
         breaks=both(scaled_to_zero, no_manifest), observes=False, idle={DEFAULT}, assigns=False,
