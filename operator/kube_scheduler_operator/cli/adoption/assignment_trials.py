@@ -15,8 +15,8 @@ from ...kube.errors import KubeError
 from ...kube.label_selector import EXISTS, IN, requirements
 from ...operator.secondary.assignment import CLASSES, PODS, chosen, in_effect
 from ..checks.check import AssignmentTrial
+from ..checks.small_pod import small_pod
 from ..console.errors import error_message
-from ..simulation.self_test import small_pod
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

@@ -17,13 +17,14 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import Object, age, mapping, uid_of
 from ...base.platform import Platform
-from ...base.templates import fit_name, render_object
+from ...base.templates import fit_name
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
 from ...operator.status.conditions import condition_in
 from ..checks.check import CheckResult, CheckState
+from ..checks.small_pod import small_pod
 from ..cluster.operator_objects import find_object, list_by_name
 from ..console.errors import CommandError, error_message
 from ..console.input_files import embedded_document
@@ -33,7 +34,6 @@ LINK: Final = f"troubleshooting.md#{CHECK}"
 LABEL: Final = f"{names.PREFIX}/self-test"
 """On the Pods of a self test; its value is the test."""
 
-IMAGE: Final = "registry.k8s.io/pause:3.10"
 _INTERVAL: Final = 0.1
 """Seconds between two lists of the Pods."""
 
@@ -92,20 +92,6 @@ def test_pod(scheduler_name: str, namespace: str, run: str) -> Object:
     name = fit_name(f"scheduler-self-test-{run}-{scheduler_name}".lower(), _NAME)
     labels = {LABEL: run, names.ASSIGN_LABEL: names.ASSIGN_NEVER}
     return small_pod(name, namespace, labels, scheduler_name)
-
-
-def small_pod(
-    name: str, namespace: str, labels: Mapping[str, str], scheduler_name: str
-) -> dict[str, Any]:
-    """Return a Pod that asks for almost nothing and meets the Pod Security level `restricted`."""
-    return render_object(
-        "self-test-pod.yaml.j2",
-        pod_name=name,
-        namespace=namespace,
-        labels=labels,
-        scheduler_name=scheduler_name,
-        image=IMAGE,
-    )
 
 
 async def _observe(
