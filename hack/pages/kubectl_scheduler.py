@@ -397,7 +397,7 @@ def without_rights(stage: Stage) -> list[Section]:
         f"`{VIEWER}` is that of a ServiceAccount with ClusterRole `view`, which includes this\n"
         "operator's kinds, but not Nodes. A command that needs more names the missing right and "
         "the rule\nthat grants it.",
-        tried("status"),
+        tried("status", 0),
         tried("history", 0),
         tried("diff"),
         tried("rollout watch", 0),
