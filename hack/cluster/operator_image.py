@@ -47,7 +47,7 @@ _SOURCES = (
 _HERE = binaries.architecture()
 _LOCK = paths.REPOSITORY / "requirements.lock"
 _BUILD_LOCK = paths.REPOSITORY / "requirements-build.lock"
-_OLD_LAYERS_KEPT = 3
+_OLD_LAYERS_KEPT = 6
 _SCRIPT = """\
 #!/usr/bin/python3
 import sys
@@ -131,7 +131,9 @@ def _cached(
     """Return a layer from the cache, or make it; of older ones only the last few are kept."""
     target = _target(architecture, name, ingredients)
     folder = target.parent
-    if not target.exists():
+    if target.exists():
+        target.touch()  # another checkout that builds must not remove what this one uses
+    else:
         with step(f"operator image: {name} ({architecture})"):
             make(target)
         age = sorted(folder.glob(f"operator-{name}-*.layer"), key=lambda one: one.stat().st_mtime)
