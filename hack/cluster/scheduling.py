@@ -32,8 +32,8 @@ _QUERIES_PER_SECOND = 5000
 """kube-scheduler's default, 50, would be all that is measured."""
 _USER = "system:kube-scheduler"
 _START_SECONDS = 60.0
-_PORTS = range(20_000, 30_000)
-"""Below NodePorts and the ports that the kernel gives to connections."""
+FREE_PORTS = range(22_000, 30_000)
+"""Above the ports of sandboxes, below NodePorts and those that the kernel gives to connections."""
 _IMMEDIATELY: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
@@ -280,11 +280,11 @@ def free_port() -> int:
 
     It is free, and no connection can take it before the program listens.
     """
-    for port in random.sample(_PORTS, len(_PORTS)):
+    for port in random.sample(FREE_PORTS, len(FREE_PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise SandboxError(f"no port of {_PORTS} is free")
+    raise SandboxError(f"no port of {FREE_PORTS} is free")
 
 
 def fetch(url: str, context: SSLContext | None = None) -> str:

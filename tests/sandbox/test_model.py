@@ -9,6 +9,7 @@ import pytest
 from cluster import model, paths, releases
 from cluster.console import SandboxError
 from cluster.model import Sandbox
+from cluster.scheduling import FREE_PORTS
 
 KERNEL_INTERFACE_NAME = 15
 
@@ -119,6 +120,11 @@ def test_the_bootstrap_machine_has_a_place_of_its_own() -> None:
     addresses = {box.address(node) for node in (*box.nodes, machine)}
     assert len(addresses) == len(box.nodes) + 1
     assert box.pod_network(machine) not in {box.pod_network(node) for node in box.nodes}
+
+
+def test_ports_that_programs_choose_are_not_those_of_sandboxes() -> None:
+    ports = {port for slot in range(model.SLOTS) for port in model.slot_ports(slot)}
+    assert ports.isdisjoint(FREE_PORTS)
 
 
 def test_the_platform_and_the_version_are_remembered(
