@@ -12,7 +12,7 @@ from cluster import images, lifecycle, model
 from cluster.observe import until
 from kube_scheduler_operator.base import names
 
-from ..conftest import NAME_TO_LEAVE, PODS_IN_DEFAULT, SECONDARY_SCHEDULERS, up
+from ..conftest import NAME_TO_LEAVE, PODS_IN_DEFAULT, SECONDARY_SCHEDULERS, Cluster, up
 from ..documented import commands, has_no_policies
 from .installation import Installation, prepared, programs
 
@@ -36,17 +36,26 @@ def assigns(installation: Installation) -> bool:
     return conditions.get(names.ASSIGNED) == "True"
 
 
-def use(installation: Installation) -> None:
-    """Have a Pod that names no scheduler assigned to the managed scheduler, and placed by it."""
-    cluster = installation.cluster
-    installation.is_available()
-    until(lambda: assigns(installation), 120, lambda: f"not assigning: {cluster.status}")
+def is_assigned(cluster: Cluster) -> bool:
+    """Create a Pod; one that is not assigned is deleted again."""
     pod = {
         "metadata": {"name": "used"},
         "spec": {"containers": [{"name": "c", "image": images.PAUSE}]},
     }
     created = cluster.api.request("POST", PODS_IN_DEFAULT, pod)
-    assert created["spec"]["schedulerName"] == MANAGED
+    if created["spec"]["schedulerName"] == MANAGED:
+        return True
+    cluster.without_pods()
+    return False
+
+
+def use(installation: Installation) -> None:
+    """Have a Pod that names no scheduler assigned to the managed scheduler, and placed by it."""
+    cluster = installation.cluster
+    installation.is_available()
+    until(lambda: assigns(installation), 120, lambda: f"not assigning: {cluster.status}")
+    # The second replica of the operator may serve the webhook some seconds later.
+    until(lambda: is_assigned(cluster), 30, "a new Pod is not assigned")
     path = f"{PODS_IN_DEFAULT}/used"
     until(lambda: "nodeName" in cluster.api.request("GET", path)["spec"], 60, "it has no node")
     cluster.without_pods()
