@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ...base.templates import render_object
 
-IMAGE: Final = "registry.k8s.io/pause:3.10"
+_IMAGE: Final = "registry.k8s.io/pause:3.10"
 
 
 def small_pod(
@@ -20,5 +20,5 @@ def small_pod(
         namespace=namespace,
         labels=labels,
         scheduler_name=scheduler_name,
-        image=IMAGE,
+        image=_IMAGE,
     )

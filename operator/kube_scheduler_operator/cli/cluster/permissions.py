@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...base import names
 from ...base.images import AllowedImages
 from ...base.objects import entries, mapping
 from ...base.platform import Platform
@@ -13,6 +12,7 @@ from ...config.effective.facts import Permissions
 from ...kube.api import Api
 from ...kube.errors import Forbidden
 from ...kube.resource import DEPLOYMENTS
+from ...operator.engine.own_deployment import operator_container
 from .operator_objects import find_object
 
 _VARIABLE: Final = "ALLOWED_IMAGES"
@@ -28,11 +28,8 @@ async def permissions(api: Api, platform: Platform) -> Permissions:
         )
     except Forbidden:
         return Permissions()
-    pod = mapping(mapping(mapping(mapping(deployment).get("spec")).get("template")).get("spec"))
-    for container in map(mapping, entries(pod.get("containers"))):
-        if entries(container.get("command"))[:2] == [names.PROGRAM, "operator"]:
-            return _of_container(container)
-    return Permissions()
+    container = operator_container(mapping(deployment))
+    return _of_container(container) if container else Permissions()
 
 
 def _of_container(container: Mapping[str, Any]) -> Permissions:

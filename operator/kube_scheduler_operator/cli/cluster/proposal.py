@@ -308,7 +308,7 @@ async def proposed_secondary(
     if all(name_of(obj) != name for obj in known.secondaries):
         known = replace(known, secondaries=(*known.secondaries, scheduler))
     known = with_input(known, objects)
-    # The image of agents is the operator's own, which only the operator knows.
+    # Agents have the operator's own image, which these facts do not have.
     facts = await _facts(api, platform, control_plane or before)
     if control_plane is not None:
         secondaries = effective_secondaries(known, facts, scheduler_names(control_plane.config))

@@ -41,7 +41,17 @@ async def read_own_deployment(api: Api, platform: Platform) -> OwnDeployment:
 
 def operator_image(deployment: Mapping[str, Any]) -> str:
     """Return the image of the container that runs the operator, or of the first one."""
+    first = next(iter(_containers(deployment)), {})
+    return str((operator_container(deployment) or first).get("image") or "")
+
+
+def operator_container(deployment: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the container that runs the operator; empty if none does."""
+    own = [names.PROGRAM, "operator"]
+    containers = _containers(deployment)
+    return next((c for c in containers if entries(c.get("command"))[:2] == own), {})
+
+
+def _containers(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     pod = mapping(mapping(mapping(deployment.get("spec")).get("template")).get("spec"))
-    containers = [mapping(container) for container in entries(pod.get("containers"))]
-    own = [c for c in containers if entries(c.get("command"))[:2] == [names.PROGRAM, "operator"]]
-    return next((str(container.get("image") or "") for container in (*own, *containers)), "")
+    return [mapping(container) for container in entries(pod.get("containers"))]

@@ -91,10 +91,15 @@ async def test_what_exists_decides(api: Any, expected: AssignmentWay) -> None:
     assert changes.count == 1
 
 
-async def test_a_webhook_that_is_not_trusted_yet_is_not_known() -> None:
-    api: Any = Api(WEBHOOK, trusted=False)
+async def polled(api: Any) -> WayPoller:
     poller = WayPoller(lambda: True, lambda: None)
     await poller.poll(api)
+    return poller
+
+
+async def test_a_webhook_that_is_not_trusted_yet_is_not_known() -> None:
+    api: Any = Api(WEBHOOK, trusted=False)
+    poller = await polled(api)
     assert poller.way is None
     assert poller.configuration is not None
     api.trusted = True
@@ -105,8 +110,7 @@ async def test_a_webhook_that_is_not_trusted_yet_is_not_known() -> None:
 async def test_a_webhook_without_its_service_applies_nothing() -> None:
     api: Any = Api(WEBHOOK)
     api.service = NotFound
-    poller = WayPoller(lambda: True, lambda: None)
-    await poller.poll(api)
+    poller = await polled(api)
     assert poller.way is AssignmentWay.NO_SERVICE
     assert poller.configuration is not None, "its process listens all the same"
     api.service = Forbidden
@@ -116,8 +120,7 @@ async def test_a_webhook_without_its_service_applies_nothing() -> None:
 
 async def test_an_error_leaves_the_last_result() -> None:
     api: Any = Api(WEBHOOK)
-    poller = WayPoller(lambda: True, lambda: None)
-    await poller.poll(api)
+    poller = await polled(api)
     api.error = Unavailable
     await poller.poll(api)
     assert poller.way is AssignmentWay.WEBHOOK
@@ -127,8 +130,7 @@ async def test_an_error_leaves_the_last_result() -> None:
 async def test_an_operator_that_may_not_look_reports_that() -> None:
     api: Any = Api(WEBHOOK)
     api.error = Forbidden
-    poller = WayPoller(lambda: True, lambda: None)
-    await poller.poll(api)
+    poller = await polled(api)
     assert poller.way is AssignmentWay.UNREADABLE
     assert poller.configuration is None
 
@@ -136,8 +138,7 @@ async def test_an_operator_that_may_not_look_reports_that() -> None:
 async def test_what_was_served_is_served_on_without_the_right_to_look() -> None:
     """An upgrade may replace the rights before the Pods."""
     api: Any = Api(WEBHOOK)
-    poller = WayPoller(lambda: True, lambda: None)
-    await poller.poll(api)
+    poller = await polled(api)
     api.error = Forbidden
     await poller.poll(api)
     assert poller.way is AssignmentWay.UNREADABLE
