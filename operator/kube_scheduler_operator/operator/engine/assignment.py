@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -63,6 +64,10 @@ INTERVAL: Final = 5.0
 
 FIRST_INTERVAL: Final = 0.5
 """The same of a starting process, until it knows what applies assignments, and listens."""
+
+INTERVALS_TO_LISTEN: Final = 3
+"""The INTERVALs in which each replica listens: one to find the configuration, one to find the
+certificate, and one to start its process."""
 
 STARTING: Final = 30.0
 """Seconds for which a process counts as starting."""
@@ -201,6 +206,7 @@ class AssignmentWebhook:
         excluded = sorted(platform.unassigned_namespaces)
         self._process = WebhookProcess(address, kubeconfig, excluded, observer)
         self._trusted: tuple[str, float] = ("", 0.0)
+        self._listening_since = math.inf
         self._problem = ""
 
     @property
@@ -252,7 +258,10 @@ class AssignmentWebhook:
         configuration = self._configuration()
         if configuration is None:
             await self._process.stop()
+            self._listening_since = math.inf
             return
+        if self.port:
+            self._listening_since = min(self._listening_since, time.monotonic())
         secret = await api.get(self._secret)
         if leading is not None:
             await self._renew(leading, secret, configuration, now())
@@ -278,8 +287,17 @@ class AssignmentWebhook:
         step = await asyncio.to_thread(
             next_step, data_of(secret), bundle, now, trusted_for, lambda: issue(self._host, DAYS)
         )
-        if step is not None:
-            await self._write(api, secret, configuration, step)
+        if step is None or (step.bundle and not bundle and not self._others_listen()):
+            return
+        await self._write(api, secret, configuration, step)
+
+    def _others_listen(self) -> bool:
+        """Whether the other replicas have had the time to listen; they begin after this one.
+
+        The API server sends requests to all of them once it trusts one.
+        """
+        listens_for = time.monotonic() - self._listening_since
+        return listens_for >= INTERVALS_TO_LISTEN * INTERVAL
 
     async def _write(
         self, api: ApiClient, secret: Object, configuration: Object, step: CertificateStep

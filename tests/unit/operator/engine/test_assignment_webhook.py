@@ -180,6 +180,30 @@ async def test_it_listens_while_its_configuration_exists(webhook: Webhook) -> No
     await webhook.listens()
 
 
+async def test_the_api_server_trusts_the_webhook_once_all_replicas_have_had_the_time_to_listen(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "INTERVALS_TO_LISTEN", 10_000)
+    async with Webhook(cluster).running() as replica:
+        await replica.until(lambda: replica.server.port != 0)
+        await asyncio.sleep(0.1)
+        assert not bundle_of(cluster.configuration or {})
+        assert cluster.writes == ["Secret"]
+        monkeypatch.setattr(module, "INTERVALS_TO_LISTEN", 3)
+        await replica.listens()
+        assert cluster.writes == ["Secret", "MutatingWebhookConfiguration"]
+
+
+async def test_a_lost_authority_is_trusted_again_at_once(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening = webhook.server._listening_since
+    monkeypatch.setattr(webhook.server, "_listening_since", listening - 3600)
+    monkeypatch.setattr(module, "INTERVALS_TO_LISTEN", 10_000)
+    webhook.cluster.configuration = Cluster().configuration
+    await webhook.listens()
+
+
 async def test_a_process_that_starts_listens_without_delay(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
