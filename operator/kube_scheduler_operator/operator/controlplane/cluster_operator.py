@@ -34,7 +34,7 @@ from ..model.apply import new_object
 from ..model.plan import Create, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
 from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, Status, merge_conditions
-from ..status.scheduler_lease import control_plane_lease
+from .conditions import without_kubescheduler
 from .managed import scheduler_conditions
 from .operand_image import operand_image, operand_version
 
@@ -77,7 +77,7 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
     since = "2000-01-01T00:00:00Z"  # older than any inertia: not a transient problem
     available, running = scheduler_conditions(snapshot), "SecondarySchedulers"
     if snapshot.platform.owns_static_pods:
-        available, running = (_ready_pods(snapshot),), "schedulers"
+        available, running = (without_kubescheduler(snapshot),), "schedulers"
     message = (
         f'KubeScheduler "cluster" does not exist; {running} keep running unchanged; to continue, '
         'create it: kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
@@ -87,18 +87,6 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
     conditions = (*available, missing)
     raw = [{**asdict(condition), "lastTransitionTime": since} for condition in conditions]
     return report_cluster_operator(snapshot, raw)
-
-
-def _ready_pods(snapshot: Snapshot) -> Condition:
-    type_ = names.STATIC_PODS_AVAILABLE
-    ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
-    message = f"{'1 scheduler pod is' if ready == 1 else f'{ready} scheduler pods are'} Ready"
-    if not ready:
-        return Condition(type_, "False", "NoReadyScheduler", message)
-    problem, _ = control_plane_lease(snapshot)
-    if problem:
-        return Condition(type_, "False", "LeaseNotRenewed", problem)
-    return Condition(type_, "True", AS_EXPECTED, message)
 
 
 def _versions(snapshot: Snapshot) -> dict[str, str]:

@@ -28,7 +28,7 @@ from ..status.conditions import (
     problem_condition,
     warnings_condition,
 )
-from ..status.scheduler_lease import control_plane_lease, lease_holder
+from ..status.scheduler_lease import control_plane_lease, holding_node, lease_holder
 from .revision.history import Revision
 from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
@@ -297,14 +297,40 @@ def write_error(snapshot: Snapshot) -> Condition:
     return _collected(names.INSTALLER_DEGRADED, "SyncError", errors)
 
 
+def without_kubescheduler(snapshot: Snapshot) -> Condition:
+    """StaticPodsAvailable while nothing is rolled out: KubeScheduler does not exist."""
+    step = RolloutStep(snapshot, RevisionResult(), observe(snapshot))
+    ready = sum(pod.ready for pod in step.observation.operands.values())
+    pods = "1 scheduler pod is" if ready == 1 else f"{ready} scheduler pods are"
+    return _available(step, f"{pods} Ready")
+
+
 def _available(step: RolloutStep, healthy: str) -> Condition:
     type_ = names.STATIC_PODS_AVAILABLE
-    if not any(pod.ready for pod in step.observation.operands.values()):
-        return Condition(type_, "False", "NoReadyScheduler", "no scheduler pod is Ready")
     problem, _ = control_plane_lease(step.snapshot)
+    if not any(pod.ready for pod in step.observation.operands.values()):
+        unseen = "" if problem else _schedules_unseen(step)
+        if unseen:
+            return Condition(type_, "True", AS_EXPECTED, unseen)
+        return Condition(type_, "False", "NoReadyScheduler", "no scheduler pod is Ready")
     if problem:
         return Condition(type_, "False", "LeaseNotRenewed", problem)
     return Condition(type_, "True", AS_EXPECTED, healthy)
+
+
+def _schedules_unseen(step: RolloutStep) -> str:
+    """The renewed Lease of a scheduler whose kubelet does not report; empty: no such Lease.
+
+    Kubernetes marks every Pod of a node that is not Ready as not Ready, whether or not it works.
+    """
+    unseen = step.observation.operands.keys() & step.observation.not_ready.keys()
+    node = holding_node(step.snapshot)
+    if step.snapshot.lease_seen is None or node not in unseen:
+        return ""
+    return (
+        f'the scheduler on node "{node}" renews its Lease; its Pod is not observed, because the '
+        "node is not Ready"
+    )
 
 
 def _healthy(step: RolloutStep) -> str:

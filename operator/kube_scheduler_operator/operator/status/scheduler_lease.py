@@ -52,11 +52,9 @@ def lease_holder(snapshot: Snapshot) -> Condition:
     it. Not reported on OpenShift, where the bootstrap machine, which is not a node, holds it first.
     """
     type_ = names.UNKNOWN_LEASE_HOLDER
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
-    host = str(spec.get("holderIdentity") or "").rpartition("_")[0]
-    known = {short(name) for node in snapshot.nodes.values() for name in hosts_of(node)}
+    host = _holding_host(snapshot)
     explained = snapshot.platform.cluster_config or _may_run_out(snapshot)
-    if explained or not host or not known or short(host) in known:
+    if explained or not host or not snapshot.nodes or holding_node(snapshot):
         return Condition(type_, "False", AS_EXPECTED)
     message = (
         f"{host} holds the Lease {_place(snapshot)}, but no control-plane node has this host name: "
@@ -65,6 +63,18 @@ def lease_holder(snapshot: Snapshot) -> Condition:
         "SecondaryScheduler"
     )
     return Condition(type_, "True", "NotAControlPlaneNode", message)
+
+
+def holding_node(snapshot: Snapshot) -> str:
+    """The control-plane node whose host name the holder of the Lease has; empty: none has it."""
+    host = short(_holding_host(snapshot))
+    holding = (n for n, node in snapshot.nodes.items() if host in map(short, hosts_of(node)))
+    return next(holding, "") if host else ""
+
+
+def _holding_host(snapshot: Snapshot) -> str:
+    spec = (snapshot.operand_lease or {}).get("spec") or {}
+    return str(spec.get("holderIdentity") or "").rpartition("_")[0]
 
 
 def _may_run_out(snapshot: Snapshot) -> bool:

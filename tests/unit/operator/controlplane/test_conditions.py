@@ -227,6 +227,35 @@ def test_a_lease_alone_does_not_make_it_available() -> None:
     assert conditions_of(shown)[AVAILABLE].reason == "NoReadyScheduler"
 
 
+@pytest.mark.parametrize(
+    ("fields", "ready_node", "status"),
+    [
+        pytest.param({}, "False", "True", id="its kubelet is gone"),
+        pytest.param({}, "True", "False", id="its kubelet reports it"),
+        pytest.param({"operand_lease": lease("b_1")}, "False", "False", id="another node holds it"),
+        pytest.param({"lease_seen": None}, "False", "False", id="no renewal was seen"),
+        pytest.param(
+            {"lease_seen": NOW - timedelta(seconds=30)}, "False", "False", id="not renewed"
+        ),
+    ],
+)
+def test_the_scheduler_of_a_node_that_is_not_ready_is_available_by_its_lease(
+    fields: dict[str, Any], ready_node: str, status: str
+) -> None:
+    ready = {"type": "Ready", "status": ready_node}
+    node = {"metadata": {"name": "a"}, "status": {"conditions": [ready]}}
+    unseen = {} if ready_node == "True" else {"a": "a is not Ready"}
+    shown = cluster(1, operands={"a": operand("a", ready=False)}, not_ready=unseen)
+    given = {"nodes": {"a": node}, "operand_lease": lease("a_1"), **fields}
+    condition = conditions_of(shown, **given)[AVAILABLE]
+    assert condition.status == status
+    if status == "True":
+        assert condition.message == (
+            'the scheduler on node "a" renews its Lease; its Pod is not observed, because the '
+            "node is not Ready"
+        )
+
+
 def test_a_reconcile_is_scheduled_for_the_expiry_of_the_lease() -> None:
     def snapshot(age: float) -> Snapshot:
         return builders.snapshot(
