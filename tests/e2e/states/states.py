@@ -147,6 +147,7 @@ def edited_manifest(world: World) -> Iterator[None]:
 def managed_as(state: str) -> Break:
     @contextmanager
     def broken(world: World) -> Iterator[None]:
+        world.renew_guard()
         world.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": state}})
         try:
             until(lambda: world.cluster_operator("Available")[0] == "Unknown", LATE, "no effect")

@@ -92,6 +92,18 @@ class World(Cluster):
     def install_webhook(self) -> None:
         self.kubectl("apply", "--server-side", "-k", str(WEBHOOK))
 
+    def renew_guard(self) -> None:
+        """Make the node's guard new: after an edit the kubelet waits minutes before it looks."""
+        path = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-guard-{self.node.name}"
+        before = self.api.request("GET", path)["metadata"]["uid"]
+        self.api.request("DELETE", path)
+
+        def is_new() -> bool:
+            guard = self.api.request("GET", path)
+            return guard["metadata"]["uid"] != before and condition_of(guard, "Ready")[0] == "True"
+
+        until(is_new, LATE, "the guard does not run")
+
     # --- what is true ---------------------------------------------------------------------------
 
     def scheduler_of_new(self) -> str:

@@ -33,8 +33,8 @@ from .revision.history import Revision
 from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
-from .rollout.node_statuses import NodeStatus, read_node_status
-from .rollout.observe import observe
+from .rollout.node_statuses import NodeStatus, is_cordoned, read_node_status
+from .rollout.observe import is_guarded, observe
 from .rollout.removal import Removal
 from .rollout.rollout_step import RolloutStep, describe
 from .versions import skew_condition, versions
@@ -458,12 +458,22 @@ def _unobserved(step: RolloutStep) -> list[str]:
     """The nodes with a revision whose files no program reads now, or has read yet."""
     sentences = []
     for status in step.node_statuses:
-        why = step.observation.not_ready.get(status.node, "")
-        if status.current and not why and status.node not in step.observation.disks:
-            why = f'node "{status.node}": no guard has reported yet'
+        node = status.node
+        why = step.observation.not_ready.get(node, "")
+        if not why and node not in step.observation.disks:
+            why = f'node "{node}": no guard has reported yet'
+        if not why and _stays_unguarded(step, node):
+            why = f'node "{node}": no guard runs'
         if status.current and why:
             sentences.append(f"{why}; whether its files were edited is not known")
     return sentences
+
+
+def _stays_unguarded(step: RolloutStep, node: str) -> bool:
+    """Whether no guard reads a node's files, and the operator does not start one now."""
+    snapshot = step.snapshot
+    stays = snapshot.management.state == UNMANAGED or is_cordoned(snapshot.nodes.get(node) or {})
+    return stays and not is_guarded(snapshot, node)
 
 
 def _kubeadm_upgrade(step: RolloutStep) -> Condition:

@@ -199,13 +199,23 @@ def _latest_result(reports: list[_Report], boot: str) -> _Report | None:
     return max(reports, key=order, default=None)
 
 
-def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
-    """The reports of a guard that the operator created for this node: first its last look."""
+def is_guarded(snapshot: Snapshot, node: str) -> bool:
+    """Whether a guard reads the node's files now; one that exited after an edit waits."""
+    containers = (_guard(snapshot, node).get("status") or {}).get("containerStatuses") or ()
+    return any((container.get("state") or {}).get("running") for container in containers)
+
+
+def _guard(snapshot: Snapshot, node: str) -> Object:
+    """The guard that the operator created for this node; empty: none exists."""
     pod = snapshot.guard_pods.get(guard_pod_name(snapshot.platform, node))
     if pod is None or not _is_owned(snapshot, pod):
-        return
-    if str((pod.get("spec") or {}).get("nodeName") or "") != node:
-        return
+        return {}
+    return pod if str((pod.get("spec") or {}).get("nodeName") or "") == node else {}
+
+
+def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
+    """The reports of the node's guard: first its last look."""
+    pod = _guard(snapshot, node)
     status = pod.get("status") or {}
     for key, code in (
         ("initContainerStatuses", EXIT_DEFINITIVE),

@@ -35,9 +35,15 @@ SAME = DiskReport(revision=2, content="h", newest=2, labelled=2)
 
 
 def guard(
-    *, look: Any = None, ended: Any = None, uid: str = "uid-cluster", on: str = "a"
+    *,
+    look: Any = None,
+    ended: Any = None,
+    runs: bool = False,
+    uid: str = "uid-cluster",
+    on: str = "a",
 ) -> dict[str, Any]:
-    """A guard pod: the state of its init container, and the last state of its container."""
+    """A guard pod: the state of its init container, and the states of its container."""
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}} if runs else {}
     return {
         "metadata": {
             "name": "kube-scheduler-guard-a",
@@ -47,7 +53,7 @@ def guard(
         "spec": {"nodeName": on},
         "status": {
             "initContainerStatuses": [{"name": "look", "state": look or {}}],
-            "containerStatuses": [{"name": "guard", "state": {}, "lastState": ended or {}}],
+            "containerStatuses": [{"name": "guard", "state": state, "lastState": ended or {}}],
         },
     }
 
@@ -248,24 +254,25 @@ def test_an_invalid_time_since_boot_is_unknown(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "status", "message"),
+    ("report", "runs", "status", "message"),
     [
-        (REPORT, "True", "/m changed since revision 2 was installed, and will be put back once"),
-        (SAME, "False", ""),
-        (None, "Unknown", "no guard has reported yet"),
+        (REPORT, False, "True", "/m changed since revision 2 was installed, and will be put back"),
+        (SAME, True, "False", ""),
+        (SAME, False, "Unknown", 'node "a": no guard runs; whether its files were edited'),
+        (None, True, "Unknown", "no guard has reported yet"),
     ],
-    ids=["edited", "as installed", "not read"],
+    ids=["edited", "as installed", "the guard waits", "not read"],
 )
 def test_hand_edits_are_reported_while_unmanaged(
-    report: DiskReport | None, status: str, message: str
+    report: DiskReport | None, runs: bool, status: str, message: str
 ) -> None:
     ours = kubescheduler(
         managementState="Unmanaged",
         status={"nodeStatuses": [{"nodeName": "a", "currentRevision": 2}]},
     )
-    pods = [guard(look=looked(report))] if report else []
+    pods = [guard(look=looked(report), runs=runs)] if report else []
     conditions = unmanaged_conditions(replace(cluster(*pods), kubescheduler=ours))
     (found,) = (one for one in conditions if one.type == names.HAND_EDITS)
     assert found.status == status
     assert message in found.message
-    assert not report or not found.message or "is Unmanaged" in found.message
+    assert ("is Unmanaged" in found.message) is (status == "True")
