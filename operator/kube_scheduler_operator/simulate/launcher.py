@@ -149,15 +149,18 @@ class Launcher:
 
     def _turn(self) -> bool:
         """Handle what has happened; return whether to go on."""
+        connects = False
         for descriptor, happened in self._poll.poll():
             if descriptor == self._signals:
                 if any(number != _signal.SIGCHLD for number in os.read(descriptor, _CHUNK)):
                     return False
                 self._reap()
             elif descriptor == self._listening.fileno():
-                self._accept()
+                connects = True
             elif (connection := self._connections.get(descriptor)) is not None:
                 self._serve(connection, happened)
+        if connects:  # last: connections that have been closed do not count
+            self._accept()
         return True
 
     def _accept(self) -> None:

@@ -399,6 +399,22 @@ def test_a_client_that_sends_nothing_keeps_no_place(launchers: Launchers) -> Non
     assert str(binary_version(program)) == "v1.35.4"
 
 
+def test_a_client_is_served_if_others_close_at_the_same_moment(launchers: Launchers) -> None:
+    program = launchers.python("print('here')")
+    others = [launchers.connect() for _ in range(17)]
+    assert others[-1].recv(1) == b"", "as many as are possible"
+    launchers.started[0].send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{launchers.started[0].pid}/stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.01)
+    for other in others:
+        other.close()
+    with launchers.connect() as client:
+        client.sendall(encoded(Order(f"{program.folders}/x", STDOUT, [], {})))
+        launchers.started[0].send_signal(signal.SIGCONT)
+        assert everything(client) == b"here\n"
+
+
 def test_the_number_of_clients_is_limited(launchers: Launchers) -> None:
     launchers.python("")
     clients = [launchers.connect() for _ in range(17)]
