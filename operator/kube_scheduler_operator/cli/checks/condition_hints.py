@@ -23,7 +23,10 @@ _PULL: Final = Advice(
     "check that the node can pull the image: kubectl describe the Pod that the message names",
     MEANING,
 )
-_UNDO: Final = "correct the field that the message names, or run kubectl scheduler rollout undo"
+_UNDO: Final = (
+    "correct the field that the message names (kubectl edit scheduler cluster, or kubescheduler "
+    "cluster), or revert the edit with kubectl scheduler rollout undo"
+)
 
 BY_REASON: Final[Mapping[tuple[str, str], Advice]] = {
     (names.ADOPTION_DEGRADED, "SchedulerHasConfigFile"): Advice(
@@ -31,9 +34,11 @@ BY_REASON: Final[Mapping[tuple[str, str], Advice]] = {
         "adoption.md#before-adoption",
     ),
     (names.TARGET_CONFIG_DEGRADED, "NoOperandImage"): Advice(
-        "set the image with kubectl set env on the Deployment; no edit of an object gives it",
+        "set OPERAND_IMAGE on the operator's Deployment with kubectl set env; no edit of an object "
+        "gives the image",
         "operations.md#settings-of-the-operator",
     ),
+    (names.NODE_INSTALLER_DEGRADED, "RevisionFailed"): Advice(_UNDO, _FAILURES),
     (names.STATIC_PODS_AVAILABLE, "LeaseNotRenewed"): Advice(
         "see kubectl scheduler status --verbose for the log of the scheduler that holds the Lease; "
         "restart its node's kubelet if the process hangs",
@@ -73,7 +78,9 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     names.INSTALLER_POD_PENDING_DEGRADED: _PULL,
     names.INSTALLER_POD_WAITING_DEGRADED: _PULL,
     names.NODES_DEGRADED: Advice(
-        "repair the node, or delete its Node if it is gone; the rollout follows", _FAILURES
+        "repair the node, or delete its Node if it is gone; other nodes are not affected, and the "
+        "rollout follows",
+        _FAILURES,
     ),
     names.OVERRIDES_UPGRADEABLE: Advice(
         "remove spec.unsupportedConfigOverrides before an upgrade, or replace them by fields",
@@ -84,17 +91,22 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     ),
     names.OVERRIDES_DEGRADED: Advice(_UNDO, "configuration.md"),
     names.SCHEDULER_PROFILES_DEGRADED: Advice(
-        "correct the SchedulerProfile: kubectl get schedulerprofiles", "profiles.md"
+        "correct the field that the message names (kubectl edit schedulerprofile NAME); other "
+        "profiles are not affected",
+        "profiles.md",
     ),
     names.SCHEDULER_EXTENDERS_DEGRADED: Advice(
-        "correct the SchedulerExtender, or repair its agents: kubectl get schedulerextenders",
+        "correct the field that the message names (kubectl edit schedulerextender NAME), or see "
+        f"its Pods (label {names.EXTENDER_LABEL}=NAME); other extenders are not affected",
         "extenders.md",
     ),
     names.OPERATOR_SETTINGS_DEGRADED: Advice(
-        "correct OperatorSettings cluster", "operator-settings.md"
+        "correct the field that the message names: kubectl edit operatorsettings cluster",
+        "operator-settings.md",
     ),
     names.ADOPTION_DEGRADED: Advice(
-        "see kubectl scheduler adopt --dry-run, which shows every setting",
+        "change what the message names on the node; the schedulers keep running until then, and "
+        "kubectl scheduler adopt --dry-run shows every setting",
         "adoption.md#before-adoption",
     ),
     names.PREFLIGHT_DEGRADED: Advice(
@@ -107,9 +119,15 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "operator-settings.md",
     ),
     names.SECONDARY_DEGRADED: Advice(
-        "see kubectl describe secondaryschedulers", "secondary-schedulers.md"
+        "correct the field that the message names (kubectl edit secondaryscheduler NAME), or see "
+        "kubectl describe secondaryschedulers; other schedulers are not affected",
+        "secondary-schedulers.md",
     ),
-    names.LOAD_POLICIES_DEGRADED: Advice("see kubectl describe loadpolicies", "load-aware.md"),
+    names.LOAD_POLICIES_DEGRADED: Advice(
+        "correct the field that the message names (kubectl edit loadpolicy NAME), or see kubectl "
+        "describe loadpolicies",
+        "load-aware.md",
+    ),
     names.WRITES_DEGRADED: Advice(
         "kubectl apply --server-side --force-conflicts -k crds (on OpenShift "
         "-k deploy/openshift/crds), or stop the client that the message names",

@@ -44,6 +44,10 @@ INFORMATIONAL: Final = (
 
 _ASSIGNMENT_PAGE: Final = "secondary-schedulers.md"
 _INSTALL: Final = "run kubectl scheduler check --pre, then install the operator"
+NO_KUBESCHEDULER: Final = CheckProblem(
+    f'KubeScheduler "{names.CLUSTER}" does not exist',
+    f"{_INSTALL}; if it was deleted, create it: the manifests have it",
+)
 
 
 def operator(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -155,10 +159,7 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """The conditions of KubeScheduler and ClusterOperator, each with what to do."""
     kubescheduler = facts.kubescheduler.get()
     if kubescheduler is None:
-        yield CheckProblem(
-            f'KubeScheduler "{names.CLUSTER}" does not exist',
-            f"{_INSTALL}; if it was deleted, create it: the manifests have it",
-        )
+        yield NO_KUBESCHEDULER
         return
     status = mapping(kubescheduler.get("status"))
     raw = list(status.get("conditions") or ())

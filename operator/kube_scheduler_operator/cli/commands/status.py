@@ -22,7 +22,8 @@ from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
 from ..checks.check import CheckState, ClusterFacts
-from ..checks.operation import INFORMATIONAL, severity, silence
+from ..checks.condition_hints import advice
+from ..checks.operation import INFORMATIONAL, NO_KUBESCHEDULER, severity, silence
 from ..checks.table import RUNNING, UNOBSERVED, run_checks
 from ..cluster import cluster_configuration
 from ..cluster.compare import parse_revision
@@ -242,12 +243,17 @@ def _conditions(obj: Object | None) -> Sequence[Mapping[str, Any]]:
 
 def _problems(kubescheduler: Object | None) -> Iterator[dict[str, str]]:
     if kubescheduler is None:
-        message = 'KubeScheduler "cluster" does not exist: is the operator installed?'
-        yield {"condition": "KubeScheduler", "reason": "NotFound", "message": message}
+        yield {
+            "condition": "KubeScheduler",
+            "reason": "NotFound",
+            "message": NO_KUBESCHEDULER.cause,
+            "hint": NO_KUBESCHEDULER.hint,
+        }
     for condition in _conditions(kubescheduler):
         if severity(condition) is CheckState.FAILED:
             texts = {key: condition.get(key, "") for key in ("reason", "message")}
-            yield {"condition": condition["type"], **texts}
+            remedy = advice(condition["type"], texts["reason"])
+            yield {"condition": condition["type"], **texts, "hint": remedy.hint}
 
 
 def _state(obj: Object) -> str:
@@ -493,86 +499,15 @@ def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _is_user_error(problem: Mapping[str, Any]) -> bool:
-    if problem["reason"] in _REASON_STEPS:
-        return False
-    return (
-        problem["condition"]
-        in (
-            names.CONFIG_OBSERVATION_DEGRADED,
-            names.TARGET_CONFIG_DEGRADED,
-            names.OVERRIDES_DEGRADED,
-            names.PREFLIGHT_DEGRADED,
-        )
-        or problem["reason"] == "RevisionFailed"
-    )
-
-
-_STEPS: Final = {
-    names.ADOPTION_DEGRADED: (
-        "change what the problem names on the node: the manifest, its patches, or the",
-        "file that it reads. The schedulers keep running unchanged until then.",
-        "kubectl scheduler adopt --dry-run shows every setting of every node.",
-    ),
-    names.SCHEDULER_PROFILES_DEGRADED: (
-        "correct the field in the problem: kubectl edit schedulerprofile NAME. Other",
-        "profiles are not affected.",
-    ),
-    names.OPERATOR_SETTINGS_DEGRADED: (
-        "correct the field in the problem: kubectl edit operatorsettings cluster.",
-    ),
-    names.SCHEDULER_EXTENDERS_DEGRADED: (
-        "correct the SchedulerExtender (kubectl edit schedulerextender NAME) or check its",
-        f"pods (label {names.EXTENDER_LABEL}=NAME). Other extenders are not affected.",
-    ),
-    names.SECONDARY_DEGRADED: (
-        "correct the field in the problem: kubectl edit secondaryscheduler NAME, or see its",
-        "Pods. Other schedulers are not affected.",
-    ),
-    names.LOAD_POLICIES_DEGRADED: (
-        "correct the field in the problem: kubectl edit loadpolicy NAME.",
-    ),
-    names.NODES_DEGRADED: (
-        "repair the node, or remove it (kubectl delete node). Other nodes are not",
-        "affected, and the operator updates the node when it is Ready again.",
-    ),
-}
-"""What to do about a condition, in the order of the output."""
-
-_REASON_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "NoOperandImage": (
-        "set OPERAND_IMAGE on the operator's Deployment (kubectl set env): no edit of an",
-        "object gives the image.",
-    ),
-}
-"""What to do about a reason that no edit of the condition's objects solves."""
-
-
 def _next_steps(report: Mapping[str, Any]) -> list[str]:
     problems = report["problems"]
     if not problems:
         if report["revision"] or report["managed"]:
             return []
         return ["Next: none; the operator creates the first revision when it runs."]
-    steps: list[str] = []
-    if any(map(_is_user_error, problems)):
-        steps += [
-            "correct the field in the problem (kubectl edit scheduler cluster, or",
-            "kubectl edit kubescheduler cluster), or revert the edit",
-            "(kubectl scheduler history, kubectl scheduler rollout undo).",
-        ]
-    reasons = {problem["reason"] for problem in problems}
-    for reason, lines in _REASON_STEPS.items():
-        if reason in reasons:
-            steps += lines
-    degraded = {problem["condition"] for problem in problems}
-    for condition, lines in _STEPS.items():
-        if condition in degraded:
-            steps += lines
-    steps += [problem["hint"] for problem in problems if problem.get("hint")]
-    steps = steps or ["resolve the problem; the operator then continues automatically."]
-    steps += [
+    lines = [
+        *(hint for hint in dict.fromkeys(problem["hint"] for problem in problems) if hint),
         "Events:",
         f"kubectl -n {report['eventsIn']} get events --sort-by=.lastTimestamp",
     ]
-    return [f"{'Next: ' if line == 0 else ' ' * 6}{text}" for line, text in enumerate(steps)]
+    return [f"{'Next: ' if number == 0 else ' ' * 6}{line}" for number, line in enumerate(lines)]

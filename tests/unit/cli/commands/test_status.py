@@ -156,7 +156,7 @@ async def test_problems_come_first_and_next_steps_last(cluster: Cluster) -> None
     [
         ([("NodeInstallerDegraded", "RevisionFailed")], ["correct the field"]),
         ([("NodeControllerDegraded", "MasterNodesNotReady")], ["repair the node"]),
-        ([("NodeInstallerDegraded", "InstallerFailed")], ["resolve the problem"]),
+        ([("NodeInstallerDegraded", "InstallerFailed")], ["--verbose for the node"]),
         (
             [("NodeControllerDegraded", "R"), ("UnsupportedConfigOverridesDegraded", "R")],
             ["correct the field", "repair the node"],
@@ -174,7 +174,7 @@ async def test_next_steps_fit_the_problem(
     cluster.operator_runs()
     cluster.kubescheduler({"a": 1}, status={"conditions": conditions})
     _, _, steps = (await cluster.run("status")).out.partition("Next: ")
-    every = ("correct the field", "set OPERAND_IMAGE", "repair the node", "resolve the problem")
+    every = ("correct the field", "set OPERAND_IMAGE", "repair the node", "--verbose for the node")
     assert [words for words in every if words in steps] == output
 
 
