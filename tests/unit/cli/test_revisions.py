@@ -29,6 +29,18 @@ async def test_history_is_newest_first_with_changes_and_nodes(cluster: Cluster) 
     ]
 
 
+async def test_history_names_the_edit_that_led_to_a_revision(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 3})
+    cluster.revision(1, content())
+    cluster.revision(2, content(logLevel="Debug"))
+    cluster.revision(3, content("NoScoring", logLevel="Debug"))
+    lines = (await cluster.run("history")).out.splitlines()
+    assert [line.strip() for line in lines if "by: " in line] == [
+        "by: Scheduler: spec.profile",
+        "by: KubeScheduler: spec.logLevel",
+    ]
+
+
 async def test_history_as_documents(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 2})
     cluster.revision(1, content())
