@@ -28,7 +28,12 @@ from ..status.conditions import (
     problem_condition,
     warnings_condition,
 )
-from ..status.scheduler_lease import control_plane_lease, holding_node, lease_holder
+from ..status.scheduler_lease import (
+    control_plane_lease,
+    holding_node,
+    lease_holder,
+    was_renewed,
+)
 from .revision.history import Revision
 from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
@@ -325,7 +330,7 @@ def _schedules_unseen(step: RolloutStep) -> str:
     """
     unseen = step.observation.operands.keys() & step.observation.not_ready.keys()
     node = holding_node(step.snapshot)
-    if step.snapshot.lease_seen is None or node not in unseen:
+    if node not in unseen or not was_renewed(step.snapshot):
         return ""
     return (
         f'the scheduler on node "{node}" renews its Lease; its Pod is not observed, because the '

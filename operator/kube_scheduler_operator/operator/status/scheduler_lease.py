@@ -44,6 +44,15 @@ def control_plane_lease(snapshot: Snapshot) -> tuple[str, float | None]:
     return lease_health(lease, seen, snapshot.now, _place(snapshot))
 
 
+def was_renewed(snapshot: Snapshot) -> bool:
+    """Whether this process has observed a renewal: later than the Lease that it listed first."""
+    seen, since = snapshot.lease_seen, snapshot.answered_since
+    if seen is None or since is None:
+        return False
+    allowance = lease_allowance((snapshot.operand_lease or {}).get("spec") or {})
+    return (seen - since).total_seconds() > allowance
+
+
 def lease_holder(snapshot: Snapshot) -> Condition:
     """Whether an unmanaged process holds the Lease of the control plane's scheduler.
 

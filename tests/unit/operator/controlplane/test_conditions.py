@@ -235,6 +235,12 @@ def test_a_lease_alone_does_not_make_it_available() -> None:
         pytest.param({"operand_lease": lease("b_1")}, "False", "False", id="another node holds it"),
         pytest.param({"lease_seen": None}, "False", "False", id="no renewal was seen"),
         pytest.param(
+            {"answered_since": NOW - timedelta(seconds=5)},
+            "False",
+            "False",
+            id="listed, not renewed",
+        ),
+        pytest.param(
             {"lease_seen": NOW - timedelta(seconds=30)}, "False", "False", id="not renewed"
         ),
     ],
