@@ -33,12 +33,15 @@ async def list_operand_pods(api: Api, platform: Platform) -> dict[str, Object]:
 
 
 async def _is_worker(api: Api, platform: Platform, name: str) -> bool:
-    """Return whether a node has no role of the control plane; False if it cannot be read."""
+    """Return whether a node has no role of the control plane; False if it cannot be read.
+
+    It is listed: the operator's own account, with which `status` runs in its Pod, may not get one.
+    """
     try:
-        node = await find_object(api, NODES.named(name))
+        listed = await api.list(NODES, field_selector=f"metadata.name={name}")
     except Forbidden:
         return False
-    return node is not None and not platform.is_control_plane(node)
+    return any(not platform.is_control_plane(node) for node in listed.items)
 
 
 def lease_of(platform: Platform) -> ObjectRef:
