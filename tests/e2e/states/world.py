@@ -29,6 +29,7 @@ from ...expect import condition_of
 from ..conftest import (
     CONFIG_MAPS,
     LOAD_POLICIES,
+    PODS,
     PODS_IN_DEFAULT,
     REPOSITORY,
     SCHEDULER_EXTENDERS,
@@ -94,7 +95,7 @@ class World(Cluster):
 
     def renew_guard(self) -> None:
         """Make the node's guard new: after an edit the kubelet waits minutes before it looks."""
-        path = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-guard-{self.node.name}"
+        path = f"{PODS}/kube-scheduler-{names.GUARD}-{self.node.name}"
         before = self.api.request("GET", path)["metadata"]["uid"]
         self.api.request("DELETE", path)
 
