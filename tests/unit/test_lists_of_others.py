@@ -37,7 +37,7 @@ LISTS: Final = {
         "facts_of_pods": ADMINISTRATORS,
     },
     "cli/adoption/input.py": {"_recorded": OWN},
-    "cli/cluster/operands.py": {"list_operand_pods": OWN},
+    "cli/cluster/operands.py": {"_is_worker": ONE, "list_operand_pods": OWN},
     "cli/cluster/operator_objects.py": {
         "list_by_name": ADMINISTRATORS, "list_config_maps": OWN, "list_names": KEPT,
     },
