@@ -1,4 +1,4 @@
-"""Feature gates: which ones a version has, and their defaults."""
+"""Feature gates: which ones a version has, their defaults, and which others they need."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...base.go_values import boolean
 from .versions import Version
 
 FLAG: Final = "feature-gates"
+_NEEDS: Final = "needs="
 FLAG_PREFIX: Final = f"--{FLAG}="
 
 
@@ -30,14 +31,28 @@ class Gates:
         """Return whether the gate is enabled; None if unknown."""
         if name in self.explicit:
             return self.explicit[name]
-        # A newer version is assumed to be like the newest recorded one.
-        state = _states(min(self.version.minor, max(_record().patches))).get(name)
+        state = self._states.get(name)
         if state is None:
             return None
-        # Alpha gates are off by default, beta gates may be on; the stage is not recorded.
-        kinds = ("AllBeta",) if state.default else ("AllAlpha", "AllBeta")
-        turned = any(self.explicit.get(kind) is (not state.default) for kind in kinds)
-        return None if turned and not state.locked else state.default
+        return self.explicit.get(_OF_STAGE.get(state.stage, ""), state.default)
+
+    def unmet(self) -> dict[str, tuple[str, ...]]:
+        """Return the enabled gates that need others, and which of those are disabled.
+
+        kube-scheduler exits if there are any, since 1.35 (`featureGate.unsafeSetFromMap` of
+        k8s.io/component-base).
+        """
+        found = {
+            name: tuple(needed for needed in state.needs if self.enabled(needed) is False)
+            for name, state in self._states.items()
+            if state.needs and self.enabled(name)
+        }
+        return {name: disabled for name, disabled in found.items() if disabled}
+
+    @property
+    def _states(self) -> Mapping[str, _State]:
+        # A newer version is assumed to be like the newest recorded one.
+        return _states(min(self.version.minor, max(_record().patches)))
 
 
 def parse_gates(values: Iterable[str]) -> dict[str, bool]:
@@ -90,6 +105,12 @@ def has_gate(version: Version, name: str) -> bool | None:
 class _State:
     default: bool
     locked: bool  # to the default
+    stage: str = ""  # "alpha" or "beta"; empty for another one
+    needs: tuple[str, ...] = ()  # the gates that must be enabled if it is
+
+
+_OF_STAGE: Final = {"alpha": "AllAlpha", "beta": "AllBeta"}
+"""Stage -> the gate that sets all gates of the stage that are not set, locked ones too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +135,15 @@ def _record() -> _Record:
             for field in fields:
                 span, _, text = field.partition(":")
                 first, _, last = span.partition("-")
-                state = _State(text.startswith("on"), text.endswith("!"))
+                default, *others = text.split(",")
+                stage = next((other for other in others if other in _OF_STAGE), "")
+                needs = next((o.removeprefix(_NEEDS) for o in others if o.startswith(_NEEDS)), "")
+                state = _State(
+                    default.startswith("on"),
+                    default.endswith("!"),
+                    stage,
+                    tuple(needs.split("+")) if needs else (),
+                )
                 states |= dict.fromkeys(range(int(first), int(last or first) + 1), state)
     return _Record(patches, minors)
 

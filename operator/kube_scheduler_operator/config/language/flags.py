@@ -13,7 +13,7 @@ from typing import Final
 from ...base.cipher_suites import IANA
 from ...base.findings import WARNING, Problem, did_you_mean, listing
 from ...base.go_values import boolean, duration_text, integer, nanoseconds, seconds
-from .feature_gates import has_gate, known_gates, parse_gates
+from .feature_gates import Gates, has_gate, known_gates, parse_gates
 from .literal_fixes import duration_fix, type_fix
 from .schema import TIMINGS
 from .versions import Version
@@ -291,7 +291,7 @@ def validate_flags(
         if unknown.isdisjoint(names):
             yield from check_together(flags)
     yield from _hidden_metrics(flags, version)
-    yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
+    yield from _feature_gates(flags, version, stock=stock)
 
 
 def has_type(name: str, value: str) -> bool:
@@ -413,9 +413,11 @@ def _last(flags: Mapping[str, Sequence[str]], name: str) -> str:
     return (flags.get(name) or ("",))[-1]
 
 
-def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> Iterator[Problem]:
+def _feature_gates(
+    flags: Mapping[str, Sequence[str]], version: Version, *, stock: bool
+) -> Iterator[Problem]:
     try:
-        gates = parse_gates(values)
+        gates = parse_gates(flags.get("feature-gates", ()))
     except ValueError as error:
         fix = "" if "; " in str(error) else "; write NAME=true or NAME=false, without quotes"
         yield Problem(INVALID_ARGUMENT, ("feature-gates",), f"--feature-gates: {error}{fix}")
@@ -423,6 +425,16 @@ def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> I
     known = known_gates(version.minor) if stock else None
     if known is None:
         return
+    problems = list(_impossible_gates(gates, known, version))
+    yield from problems
+    # kube-scheduler looks at what gates need last; with --emulated-version, another version counts.
+    if not problems and "emulated-version" not in flags:
+        yield from _unmet_gates(Gates(version, gates))
+
+
+def _impossible_gates(
+    gates: Mapping[str, bool], known: Mapping[str, bool | None], version: Version
+) -> Iterator[Problem]:
     for name, value in gates.items():
         if name not in known:
             if has_gate(version, name) is None:
@@ -434,3 +446,22 @@ def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> I
             locked = str(known[name]).lower()
             message = f"feature gate {name} is locked to {locked} in {version.short}; remove it"
             yield Problem(INVALID_ARGUMENT, ("feature-gates", name), message)
+
+
+def _unmet_gates(gates: Gates) -> Iterator[Problem]:
+    for name, disabled in gates.unmet().items():
+        needed = " and ".join(disabled)
+        verb = "is" if len(disabled) == 1 else "are"
+        if gates.explicit.get(name):
+            culprit = name
+            added = " and ".join(f"{each}=true" for each in disabled)
+            fix = f"add {added}, or remove {name}"
+            message = f"feature gate {name} needs {needed}, which {verb} disabled; {fix}"
+        else:
+            culprit = next((each for each in disabled if each in gates.explicit), "")
+            message = (
+                f"feature gate {name} is enabled and needs {needed}, which {verb} disabled; add "
+                f"{name}=false, or enable {needed}"
+            )
+        path = ("feature-gates", culprit) if culprit else ("feature-gates",)
+        yield Problem(INVALID_ARGUMENT, path, message)

@@ -45,8 +45,13 @@ var old = map[featuregate.Feature]featuregate.FeatureSpec{
 \tCast: {Default: true, PreRelease: featuregate.GA, LockToDefault: true}, // remove in 1.36
 }
 
-var dependencies = map[featuregate.Feature][]featuregate.Feature{
-\tPlain: {Lonely},
+// Entries are alphabetized.
+var defaultKubernetesFeatureGateDependencies = map[featuregate.Feature][]featuregate.Feature{
+\tPlain: {},
+
+\tShort: {Plain, genericfeatures.Served}, // {Lonely}
+
+\tfeaturegate.Feature(genericfeatures.Served): {featuregate.Feature(Cast)},
 }
 """
 APISERVER = """\
@@ -80,7 +85,9 @@ def tree(folder: Path, minor: int, *, cached: bool) -> str:
 
 
 @pytest.mark.parametrize("cached", [True, False])
-@pytest.mark.parametrize(("minor", "plain"), [(31, "off"), (32, "on"), (33, "on"), (34, "on!")])
+@pytest.mark.parametrize(
+    ("minor", "plain"), [(31, "off,alpha"), (32, "on,beta"), (33, "on,beta"), (34, "on!")]
+)
 def test_the_gates_of_a_version_are_read_from_its_sources(
     script: dict[str, Any], tmp_path: Path, cached: bool, minor: int, plain: str
 ) -> None:
@@ -89,9 +96,9 @@ def test_the_gates_of_a_version_are_read_from_its_sources(
         "AllAlpha": "off",
         "AllBeta": "off",
         "Cast": "on!",
-        "NotAsItsConstant": "off!",
+        "NotAsItsConstant": "off!,needs=Plain+ServedByApiserver",
         "Plain": plain,
-        "ServedByApiserver": "on",
+        "ServedByApiserver": "on,beta,needs=Cast",
     }
 
 

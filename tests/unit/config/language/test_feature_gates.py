@@ -17,17 +17,17 @@ OFF, ON, LOCKED = "StorageCapacityScoring", "DRASchedulerFilterTimeout", "PodSch
         ({}, OFF, False),
         ({}, ON, True),
         ({}, "NoSuchGate", None),
-        ({"AllAlpha": True}, OFF, None),
+        ({"AllAlpha": True}, OFF, True),
         ({"AllAlpha": True}, ON, True),
         ({"AllAlpha": True}, LOCKED, True),
         ({"AllAlpha": False}, OFF, False),
-        ({"AllBeta": False}, ON, None),
+        ({"AllBeta": False}, ON, False),
         ({"AllBeta": False}, LOCKED, True),
         ({"AllBeta": True}, ON, True),
         ({"AllBeta": True, ON: False}, ON, False),
     ],
 )
-def test_all_alpha_and_all_beta_make_only_affected_gates_unknown(
+def test_all_alpha_and_all_beta_set_the_gates_of_their_stage(
     explicit: dict[str, bool], gate: str, expected: bool | None
 ) -> None:
     assert Gates(Version(1, 34), explicit).enabled(gate) is expected

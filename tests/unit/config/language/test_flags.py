@@ -159,6 +159,51 @@ def test_feature_gates_of_a_version_on_record(value: str, part: str) -> None:
     assert messages("feature-gates", value, version=Version(1, 99)) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "minor", "gate", "message"),
+    [
+        (
+            "GangScheduling=true",
+            35,
+            "GangScheduling",
+            "feature gate GangScheduling needs GenericWorkload, which is disabled; add "
+            "GenericWorkload=true, or remove GangScheduling",
+        ),
+        (
+            "DRAConsumableCapacity=false",
+            37,
+            "DRAConsumableCapacity",
+            "feature gate DRAFractionalCapacityRange is enabled and needs DRAConsumableCapacity, "
+            "which is disabled; add DRAFractionalCapacityRange=false, or enable "
+            "DRAConsumableCapacity",
+        ),
+        (
+            "CompositePodGroup=true",
+            37,
+            "CompositePodGroup",
+            "feature gate CompositePodGroup needs GenericWorkload and "
+            "TopologyAwareWorkloadScheduling, which are disabled; add GenericWorkload=true and "
+            "TopologyAwareWorkloadScheduling=true, or remove CompositePodGroup",
+        ),
+    ],
+)
+def test_a_gate_needs_others(value: str, minor: int, gate: str, message: str) -> None:
+    (problem,) = validate_flags({"feature-gates": [value]}, Version(1, minor))
+    assert (problem.path, problem.message) == (("feature-gates", gate), message)
+    emulated = {"feature-gates": [value], "emulated-version": ["1.34"]}
+    assert list(validate_flags(emulated, Version(1, minor))) == []
+
+
+def test_the_gates_of_a_stage_have_what_they_need() -> None:
+    for value in ("AllAlpha=true", "AllBeta=false"):
+        assert messages("feature-gates", value, version=V135) == []
+    # In 1.37 GenericWorkload is beta and off, and alpha gates need it.
+    found = messages("feature-gates", "AllAlpha=true", version=Version(1, 37))
+    assert any("WorkloadWithJob is enabled and needs GenericWorkload" in one for one in found)
+    both = messages("feature-gates", "AllAlpha=true,GenericWorkload=true", version=Version(1, 37))
+    assert both == []
+
+
 def test_feature_gates_that_a_version_knows_pass() -> None:
     known = known_gates(35)
     assert known is not None
@@ -211,7 +256,7 @@ def test_gates_are_parsed_in_all_forms_and_the_last_one_counts() -> None:
         (33, {}, False),
         (34, {}, True),
         (34, {"DynamicResourceAllocation": False}, False),
-        (33, {"AllBeta": True}, None),
+        (33, {"AllBeta": True}, True),
         (99, {}, True),
     ],
 )
