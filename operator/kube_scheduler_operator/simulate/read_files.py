@@ -32,6 +32,7 @@ _LIST_END: Final = re.compile(
     r'\](?:\s*,\s*"(?:apiVersion|kind|metadata)"\s*:\s*(?:"[^"]*"|\{[^{}]*\}))*\s*\}\s*'
 )
 _BETWEEN: Final = re.compile(r"\s*,?\s*")
+_BETWEEN_DOCUMENTS: Final = re.compile(r"(?:[\s,]|^---[ \t]*(?:#.*)?$)*", re.MULTILINE)
 _YAML_LIST: Final = re.compile(r"^items:[ \t]*\n(?=- )", re.MULTILINE)
 _YAML_KIND: Final = re.compile(r"^kind:[ \t]*(\w+)List[ \t]*$", re.MULTILINE)
 _YAML_VERSION: Final = re.compile(r"^apiVersion:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
@@ -318,10 +319,10 @@ def _json(text: str) -> Iterator[Any]:
         if head is None:
             obj, at = decoder.raw_decode(text, at)
             yield obj
-            rest = _BETWEEN.match(text, at)
-            at = rest.end() if rest else at
-            continue
-        at = yield from _json_items(text, head, decoder)
+        else:
+            at = yield from _json_items(text, head, decoder)
+        rest = _BETWEEN_DOCUMENTS.match(text, at)
+        at = rest.end() if rest else at
 
 
 def _json_items(

@@ -54,6 +54,7 @@ FORMATS: dict[str, str] = {
     "one document each": yaml.safe_dump_all([NODE, POD]),
     "documents with comments": f"# nodes\n---\n{yaml.safe_dump(NODE)}---\n{yaml.safe_dump(POD)}",
     "JSON documents": json.dumps(NODE) + "\n" + json.dumps(POD),
+    "JSON documents and separators": f"{json.dumps(NODE)}\n---\n---\n{json.dumps(POD)}\n---\n",
     "kubectl get --raw": json.dumps({
         "kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"},
         "items": [_bare(POD)],

@@ -18,23 +18,51 @@ from .tree import DEEPEST, TOO_DEEP, Flaw, ParseError, Position, SourceNode
 
 _SPACES: Final = " \t\r\n"
 _SPACE: Final = re.compile(f"[{_SPACES}]*")
+_SEPARATOR: Final = re.compile(r"(?<![^\n])---[ \t]*(?:#.*)?(?:\n|\Z)")
 _NUMBER: Final = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
-def parse(text: str) -> tuple[SourceNode, list[Flaw], dict[Path, slice]]:
-    """Return (the single value of the text, duplicate keys, places of the values `args` by path).
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a text.
+
+    Attributes:
+        flaws: duplicate keys.
+        texts: the places of the values `args`, by path.
+    """
+
+    root: SourceNode
+    flaws: list[Flaw]
+    texts: dict[Path, slice]
+
+
+def parse(text: str) -> Value:
+    """Return the single value of the text.
 
     Raises:
         ParseError: not JSON, or followed by other text.
     """
     parser = _Parser(text)
-    parser.skip()
-    root = parser.value(())
-    parser.skip()
-    if parser.at < len(text):
-        parser.fail("text follows the JSON document; keep one document in the file")
-    return root, parser.flaws, parser.texts
+    value = parser.document()
+    parser.end()
+    return value
+
+
+def parse_stream(text: str) -> list[Value]:
+    """Return the objects of the text, one after the other, with or without `---` between them.
+
+    kubectl reads this; kube-scheduler reads a file with one JSON document.
+
+    Raises:
+        ParseError: something else follows an object.
+    """
+    parser = _Parser(text)
+    values = [parser.document()]
+    while parser.next_object():
+        values.append(parser.document())
+    parser.end()
+    return values
 
 
 @dataclass(slots=True)
@@ -44,6 +72,25 @@ class _Parser:
     flaws: list[Flaw] = field(default_factory=list)
     texts: dict[Path, slice] = field(default_factory=dict)
     _lines: list[int] = field(default_factory=list)
+
+    def document(self) -> Value:
+        """Read a value that is not part of another one, and what separates it from the next."""
+        self.flaws, self.texts = [], {}
+        self.skip()
+        value = Value(self.value(()), self.flaws, self.texts)
+        self.skip()
+        return value
+
+    def next_object(self) -> bool:
+        """Skip separators; return whether an object follows."""
+        while match := _SEPARATOR.match(self.text, self.at):
+            self.at = match.end()
+            self.skip()
+        return self.peek() == "{"
+
+    def end(self) -> None:
+        if self.at < len(self.text):
+            self.fail("text follows the JSON document; keep one document in the file")
 
     def skip(self) -> None:
         if self.text[self.at : self.at + 1] in _SPACES and (

@@ -10,6 +10,7 @@ Every command that opens a file uses `read`.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -29,6 +30,10 @@ _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".j
     map(chr, range(0x2000, 0x200B))
 )
 """White space that Go accepts before the `{` of a JSON document."""
+
+
+_YAML_FOLLOWS: Final = re.compile(r"^---[ \t]*(?:#.*)?\n\s*[^\s{]", re.MULTILINE)
+"""A document of a stream that is not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +97,36 @@ def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:
     Documents before the error are returned. Bytes are UTF-8, or UTF-16 with a byte order mark.
     """
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
-    if is_json(data):
-        try:
-            root, flaws, places = json_scanner.parse(data.decode("utf-8", _REPLACE))
-        except ParseError as error:
+    return _read_json(data) if is_json(data) else read_yaml(data)
+
+
+def _read_json(data: bytes) -> tuple[list[Document], ParseError | None]:
+    """Like `read`: one document, as kube-scheduler reads it, or a stream, as kubectl reads it."""
+    text = data.decode("utf-8", _REPLACE)
+    try:
+        return [_of_json(json_scanner.parse(text), data)], None
+    except ParseError as error:
+        only_one = error
+    try:
+        values = json_scanner.parse_stream(text)
+    except ParseError as error:
+        documents, failure = read_yaml(data) if _YAML_FOLLOWS.search(text) else ([], error)
+        if failure is not None:
             return [], error
-        return [Document(root, tuple(flaws), json=data, places=places)], None
-    return read_yaml(data)
+    else:
+        documents = [_of_json(value, data, index) for index, value in enumerate(values)]
+    if any(_is_of_kube_scheduler(document.root.data) for document in documents):
+        return [], only_one
+    return documents, None
+
+
+def _of_json(value: json_scanner.Value, data: bytes, index: int = 0) -> Document:
+    return Document(value.root, tuple(value.flaws), index, json=data, places=value.texts)
+
+
+def _is_of_kube_scheduler(data: Any) -> bool:
+    version = data.get("apiVersion") if isinstance(data, Mapping) else None
+    return isinstance(version, str) and version.startswith("kubescheduler.config.k8s.io/")
 
 
 def read_yaml(data: bytes) -> tuple[list[Document], ParseError | None]:

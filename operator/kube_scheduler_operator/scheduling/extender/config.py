@@ -365,7 +365,8 @@ def _parse(text: str) -> source_tree.SourceNode | None:
     root: source_tree.SourceNode | None
     try:
         if text.lstrip().startswith("{"):
-            root, flaws, _ = source_json.parse(text)
+            value = source_json.parse(text)
+            root, flaws = value.root, value.flaws
         else:
             # Imported lazily, for a third of a second: the operator writes JSON.
             from ...base.source import reader as source

@@ -57,6 +57,48 @@ def test_json_has_positions_as_well() -> None:
     assert document.value == {"a": [1, {"b": 2}], "ü": "/😀"}
 
 
+@pytest.mark.parametrize(
+    "between", ["\n", "\n---\n", "\n---  # next\n---\n\n", " "], ids=["line", "---", "two", "space"]
+)
+def test_a_stream_of_json_documents_is_read_as_kubectl_reads_it(between: str) -> None:
+    documents, error = read('{"kind": "A"}' + between + '{"kind":\n "B", "kind": "C"}\n---\n')
+    assert error is None
+    assert [document.value for document in documents] == [{"kind": "A"}, {"kind": "C"}]
+    assert [document.index for document in documents] == [0, 1]
+    assert documents[1].position(("kind",)).line == between.count("\n") + 2
+    assert [len(document.flaws) for document in documents] == [0, 1]
+
+
+def test_documents_in_yaml_may_follow_one_in_json() -> None:
+    documents, error = read('{"kind": "A"}\n---\nkind: B\n')
+    assert error is None
+    assert [document.value for document in documents] == [{"kind": "A"}, {"kind": "B"}]
+    assert documents[1].position(("kind",)) == Position(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('{"kind": "A"}\nB: 1\n', 2, "text follows the JSON document"),
+        ('{"kind": "A"} ---\n{"kind": "B"}', 1, "text follows the JSON document"),
+        ('{"kind": "A"}\n---\n{"kind": }', 3, ""),
+        (
+            '{"apiVersion": "kubescheduler.config.k8s.io/v1"}\n---\n{"kind": "B"}',
+            2,
+            "text follows the JSON document",
+        ),
+    ],
+)
+def test_what_kubectl_or_kube_scheduler_does_not_read_is_an_error(
+    text: str, line: int, message: str
+) -> None:
+    documents, error = read(text)
+    assert documents == []
+    assert error is not None
+    assert error.position.line == line
+    assert message in str(error)
+
+
 def test_nested_args_of_json_are_not_copied_for_each_level() -> None:
     levels, size = 90, 100_000
     tracemalloc.start()
@@ -112,7 +154,7 @@ def test_flaws_have_their_positions(text: str, line: int, column: int, part: str
         ("a: &x\n  <<: *x\n", 2),
         ('{"a": 1,}', 1),
         ("{a: 1}", 1),
-        ('{"a": 1}\n---\n{}', 2),
+        ('{"a": 1}\nb: 1\n', 2),
         ('{"a": tru}', 1),
         ('{"a": "x\n"}', 1),
         ("{" * 3, 1),
