@@ -2,7 +2,8 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 INTEGRATION ?= tests/integration
-COMPARISON := $(addprefix tests/integration/,test_two_thousand_configurations.py test_mutated_files.py test_forms_against_binary.py)
+COMPARISON := $(addprefix tests/integration/,test_two_thousand_configurations.py test_mutated_files.py test_forms_against_binary.py \
+  test_gate_sets_against_binary.py)
 LEDGER := .pytest_cache/e2e
 # Without cached byte code, every start of the operator compiles its libraries: 3 s of work.
 unexport PYTHONDONTWRITEBYTECODE

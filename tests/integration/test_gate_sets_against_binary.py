@@ -1,4 +1,4 @@
-"""Two thousand sets of feature gates, given to our check and to kube-scheduler: the same verdicts.
+"""Two thousand sets of feature gates, given to our check and to kube-scheduler: the same results.
 
 The sets are drawn from gates that need others, from those others, and from all gates, with AllAlpha
 and AllBeta. One start of the program takes some 80 ms, because it ends before it reads its
@@ -79,7 +79,7 @@ def connected_gates(minor: int) -> set[str]:
 
 
 def ours(gates: Set, version: Version) -> str:
-    """Our verdict: empty, or what is refused."""
+    """Our result: empty, or what is refused."""
     text = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
     problems = list(validate_flags({"feature-gates": [text]}, version))
     unmet = Gates(version, gates).unmet()
@@ -92,7 +92,7 @@ def ours(gates: Set, version: Version) -> str:
 
 
 def theirs(program: Path, gates: Set) -> str:
-    """The verdict of kube-scheduler, in the same form."""
+    """The result of kube-scheduler, in the same form."""
     text = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
     ended = subprocess.run(
         [program, f"--feature-gates={text}", "--config=/"],
@@ -119,15 +119,15 @@ def program(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.parametrize("part", some_in_presubmit(range(PARTS), 1))
-def test_the_verdicts_are_equal(program: Path, part: int) -> None:
+def test_the_results_are_equal(program: Path, part: int) -> None:
     version = Version.parse(subprocess.check_output([program, "--version"], text=True).split()[-1])
     drawn = sets_of(version.minor, SETS, SEED)[part::PARTS]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        verdicts = list(pool.map(partial(theirs, program), drawn))
-    pairs = zip(drawn, verdicts, strict=True)
+        results = list(pool.map(partial(theirs, program), drawn))
+    pairs = zip(drawn, results, strict=True)
     different = {str(gates): (theirs_, mine) for gates, theirs_ in pairs
                  if (mine := ours(gates, version)) != theirs_}  # fmt: skip
     assert different == {}
     enough = SETS / PARTS / 20
-    assert sum(":" in verdict for verdict in verdicts) > (enough if version.minor >= 35 else -1)
-    assert sum(not verdict for verdict in verdicts) > enough
+    assert sum(":" in result for result in results) > (enough if version.minor >= 35 else -1)
+    assert sum(not result for result in results) > enough
