@@ -33,6 +33,7 @@ SAFETY_FILTER_OFF: Final = "SafetyFilterOff"
 NOT_PREPARED: Final = "NotPrepared"
 OUTVOTED: Final = "OutvotedPlugins"
 NEGATIVE_WEIGHT: Final = "NegativeWeight"
+ZERO_WEIGHT: Final = "ZeroWeight"
 WEIGHT_RESET: Final = "WeightReset"
 USELESS_WEIGHT: Final = "UselessWeight"
 USELESS_DISABLED: Final = "UselessDisabled"
@@ -178,6 +179,13 @@ def _weights(profile: ExpandedProfile) -> Iterator[Problem]:
                 (*path, "weight"),
                 f"weight {weight} makes {name} prefer the nodes that it scores lowest",
                 "set 1 or more, or disable the plugin at score",
+            )
+        elif entry.get("weight") == 0 and scores and point != "placementScore":
+            yield warning_problem(
+                ZERO_WEIGHT,
+                (*path, "weight"),
+                f"weight 0 does not switch {name} off: it counts as 1",
+                f"to switch it off, list {name} in disabled of score; otherwise set 1 or more",
             )
         elif not weight and scores and point != "placementScore" and defaults.get(name, 0) > 1:
             yield warning_problem(

@@ -202,6 +202,10 @@ def test_an_unknown_plugin_may_score_so_no_weight_is_reported() -> None:
     [
         ({"score": {"enabled": on(TaintToleration=3, ImageLocality=-1)}},
          plug.NEGATIVE_WEIGHT, "score.enabled[1].weight"),
+        ({"score": {"enabled": on(NodeResourcesFit=0)}},
+         plug.ZERO_WEIGHT, "score.enabled[0].weight"),
+        ({"multiPoint": {"enabled": on(TaintToleration=0)}},
+         plug.ZERO_WEIGHT, "multiPoint.enabled[0].weight"),
         ({"filter": {"enabled": on(NodePorts=2)}},
          plug.USELESS_WEIGHT, "filter.enabled[0].weight"),
         ({"multiPoint": {"enabled": on(NodePorts=2)}},
