@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from ...base.findings import Path, Problem
@@ -13,7 +14,7 @@ from ...base.source.reader import Document, read
 from ..language.plugins.effective_plugins import configured_plugins
 from ..language.plugins.in_tree_plugins import PLUGINS
 from ..language.schema import args_struct
-from ..language.validation.configuration import Target, validate_config
+from ..language.validation.configuration import UNKNOWN_PLUGIN, Target, validate_config
 from ..language.warnings.configuration import (
     SECOND_DEFAULT_SCHEDULER,
     ConfiguredScheduler,
@@ -35,6 +36,8 @@ from .command_lines import check_named_files
 from .forms.form import CommandLine
 from .forms.kubeadm import KUBECONFIG
 from .places import refused
+
+_REMOVE: Final = "; remove it"
 
 
 def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checked:
@@ -58,10 +61,19 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
             ]
             process = ConfiguredScheduler(item.label, config, target)
             checked.processes.append((item, process))
-        checked.problems += [(item, problem) for problem in problems]
+        checked.problems += [(item, _of_unknown_image(item, problem)) for problem in problems]
         place = item.place.place if item.place and not options.place else options.place
         checked.problems += [(item, problem) for problem in refused(place, item.value)]
     return checked
+
+
+def _of_unknown_image(item: Item, problem: Problem) -> Problem:
+    """Name the flag with which the plugins of another image pass, if the files show no image."""
+    is_shown = item.reader is not None and item.reader.image
+    if problem.reason != UNKNOWN_PLUGIN or is_shown or not problem.message.endswith(_REMOVE):
+        return problem
+    fix = "; use --custom-image if the scheduler's image has it, or remove it"
+    return replace(problem, message=problem.message.removesuffix(_REMOVE) + fix)
 
 
 def _not_volcanos() -> Problem:

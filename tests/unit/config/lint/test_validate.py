@@ -76,6 +76,11 @@ def test_a_mistake_has_line_column_path_sentence_fix_and_severity() -> None:
     assert short(one(text))[2:] == (7, 9)
 
 
+def test_a_plugin_of_another_image_is_not_removed() -> None:
+    text = f"{HEAD}profiles:\n- plugins: {{permit: {{enabled: [{{name: HerdScheduling}}]}}}}\n"
+    assert one(text).fix == "use --custom-image if the scheduler's image has it, or remove it"
+
+
 def test_a_warning_does_not_change_the_result() -> None:
     result = look(f"{HEAD}percentageOfNodesToScore: 1\n")
     assert result.starts
