@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import yaml
 
@@ -283,13 +284,23 @@ def read_files(paths: list[Path]) -> Input:
 
 
 def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
-    """Yield the files, and whether they were named rather than found in a directory."""
+    """Yield the files, and whether they were named rather than found in a directory.
+
+    Raises:
+        WorldFileError: a directory cannot be read.
+    """
     for path in paths:
         if path.is_dir():
-            inside = (file for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES)
-            yield from ((file, False) for file in inside if file.is_file())
+            walked = os.walk(path, onerror=_unreadable)
+            inside = (Path(folder, name) for folder, _, names in walked for name in names)
+            found = sorted(file for file in inside if file.suffix in _SUFFIXES)
+            yield from ((file, False) for file in found if file.is_file())
         else:
             yield path, True
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise WorldFileError(f"{error.filename}: {error.strerror}") from None
 
 
 def documents(text: str, repetitions: Repetitions | None = None) -> Iterator[Any]:

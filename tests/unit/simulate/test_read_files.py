@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from kube_scheduler_operator.simulate.read_files import (
     read_files,
     without_unused,
 )
+
+from ..unreadable import refusing
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {"zone": "x"}}}
 POD: dict[str, Any] = {
@@ -182,6 +185,17 @@ def test_a_damaged_file_is_named(text: str, message: str, tmp_path: Path) -> Non
     with pytest.raises(WorldFileError, match=message) as error:
         read_files([file])
     assert str(file) in str(error.value)
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = tmp_path / "dump" / "nodes"
+    inside.mkdir(parents=True)
+    (tmp_path / "dump" / "pods.json").write_text(json.dumps(POD))
+    monkeypatch.setattr(os, "scandir", refusing(str(inside)))
+    with pytest.raises(WorldFileError, match=r"dump/nodes: Permission denied"):
+        read_files([tmp_path / "dump"])
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

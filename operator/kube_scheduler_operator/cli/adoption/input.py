@@ -107,7 +107,10 @@ def _files(path: str) -> Iterator[str]:
     if path == "-" or not Path(path).is_dir():
         yield path
         return
-    files = sorted(str(file) for file in Path(path).iterdir() if file.is_file())
+    try:
+        files = sorted(str(file) for file in Path(path).iterdir() if file.is_file())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
     if not files:
         raise UsageError(f"{path}: the directory has no file")
     yield from files

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from .errors import UsageError
 from .output import counted
@@ -77,9 +77,13 @@ def _suffixes() -> str:
 
 
 def _files_in(directory: str) -> tuple[list[str], int]:
-    """Return (files to read, number of others); hidden directories are left out, as Git's is."""
+    """Return (files to read, number of others); hidden directories are left out, as Git's is.
+
+    Raises:
+        UsageError: a directory cannot be read.
+    """
     paths, others = [], 0
-    for folder, folders, files in os.walk(directory):
+    for folder, folders, files in os.walk(directory, onerror=_unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for file in sorted(files):
             path = os.path.join(folder, file)  # noqa: PTH118  # keeps a leading ./ as typed
@@ -88,6 +92,10 @@ def _files_in(directory: str) -> tuple[list[str], int]:
             else:
                 others += 1
     return paths, others
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise UsageError(f"{error.filename}: {error.strerror}") from None
 
 
 def _is_readable(path: str) -> bool:

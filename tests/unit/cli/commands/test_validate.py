@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from kube_scheduler_operator import __version__
 from kube_scheduler_operator.cli.commands.validate import FORMATS as CHOICES
 from kube_scheduler_operator.cli.commands.validate import add_parser
 
+from ...unreadable import refusing
 from .conftest import WriteFile, validate
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -144,6 +146,17 @@ def test_an_empty_match_is_an_error_that_names_what_was_searched(
         (tmp_path / f"{number}.yaml").write_text(text)
     assert validate(str(tmp_path)) == 2
     assert "none of the 3 files has a scheduler configuration" in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "a.yaml").write_text("kind: KubeSchedulerConfiguration\n")
+    monkeypatch.setattr(os, "scandir", refusing(str(inside)))
+    assert validate(str(tmp_path)) == 2
+    assert f"{inside}: Permission denied" in capsys.readouterr().err
 
 
 DEPLOYMENT = """
