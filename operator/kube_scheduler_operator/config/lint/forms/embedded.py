@@ -1,8 +1,9 @@
 """ConfigMaps, Secrets, and any other document with a whole configuration somewhere in it.
 
-Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config and MachineConfig, for
-example. A KubeSchedulerConfiguration is a text, or a part of the document with its own `kind`;
-Volcano's configuration is a text. A text may be encoded, as files of cloud-init and Ignition are.
+Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config, MachineConfig and
+playbooks of Ansible, for example. A KubeSchedulerConfiguration is a text, or a part of the document
+with its own `kind`; Volcano's configuration is a text. A text may be encoded, as files of
+cloud-init and Ignition are.
 
 Sources: Kubernetes 1.35, core/v1 (ConfigMap, Secret); cloud-init 25, module write_files
 (`encoding`); Ignition's specification 3.5 (`source`, a URL of RFC 2397, and `compression`).
@@ -32,10 +33,12 @@ CONFIGURATION: Final = re.compile(rf"""^[\s{{,]*["']?kind["']?\s*:\s*["']?{KIND}
 """The line that makes a text a configuration, even if it is broken."""
 _STARTS: Final = re.compile(
     r"""^[\s{,]*["']?kind["']?\s*:\s*["']?(?:Pod|DaemonSet|Deployment|ClusterConfiguration)\b"""
-    r"""|^ExecStart[ \t]*=[^\n]*kube-scheduler\b""",
+    r"""|^ExecStart[ \t]*=[^\n]*kube-scheduler\b"""
+    r"""|^["']?kube-scheduler-arg\+?["']?[ \t]*:""",
     re.MULTILINE,
 )
-"""The line of an object or a unit that starts a kube-scheduler, or has kubeadm start one."""
+"""The line of an object, a unit or k3s' config.yaml that starts a kube-scheduler, or has kubeadm
+start one."""
 DEEPEST: Final = 12
 """Levels below which no chart keeps a configuration."""
 LARGEST: Final = 1 << 20
@@ -47,7 +50,8 @@ _GZIP: Final = ("gz", "gzip")
 
 def read(document: Document) -> Contents | None:
     value = value_of(document)
-    if not value or value.get("kind") == KIND:
+    is_list = isinstance(document.root.data, list)  # a playbook of Ansible
+    if not (value or is_list) or value.get("kind") == KIND:
         return None
     owner = label_of(value) or "file"
     texts: list[Text] = []
@@ -55,8 +59,9 @@ def read(document: Document) -> Contents | None:
     for path, node in _walk(document.root, (), 0, {}):
         if isinstance(node.data, str):
             siblings = mapping(document.data(path[:-1]))
-            # Ignition has the path beside `contents`, which has the text.
-            target = text(siblings.get("path")) or text(document.data((*path[:-2], "path")))
+            # Ignition has the path beside `contents`, which has the text; Ansible has `dest`.
+            targets = (siblings.get("path"), document.data((*path[:-2], "path")))
+            target = next(filter(None, map(text, (*targets, siblings.get("dest")))), "")
             content = decoded(node.data, siblings)
             texts.append(Text(path, content, target or owner, node_path=target))
         else:
