@@ -352,12 +352,22 @@ class _Reading:
 def _read_plain(source: Source, data: bytes) -> bool:
     """Read a file that is a command line of kube-scheduler, and not YAML; return whether it is."""
     name = source.place.text.node_path if source.place and source.place.text else ""
-    plain = read_plain(name or source.file, characters(data).text)
-    if plain is not None:
-        document, contents = plain
-        source.items.append(Item(source.file, document, {}, source.place))
-        source.contents[0] = contents
-    return plain is not None
+    text = characters(data).text
+    plain = read_plain(name or source.file, text)
+    if plain is None:
+        return False
+    document, contents = plain
+    source.items.append(Item(source.file, document, {}, source.place))
+    source.contents[0] = contents
+    # The words of its expressions are not flags; ${NAME} is a variable of systemd.
+    template = template_of(text.replace("${", "$("))
+    if template is not None:
+        source.contents[0] = Contents()
+        at = source.place.in_file(template.position) if source.place else template.position
+        message, fix = template.message, template.fix
+        problem = Diagnosis(source.file, at, "", "", NOT_RENDERED, message, fix, ERROR)
+        source.problems.append(problem)
+    return True
 
 
 def _with_lines(message: str, place: Embedding) -> str:

@@ -81,6 +81,15 @@ def test_a_value_with_a_variable_is_not_checked(name: str) -> None:
     assert one.reason == "UnknownArgument"
 
 
+@pytest.mark.parametrize("value", ["{{ inventory_hostname }}", "{{ .Address }}", "<%= @address %>"])
+@pytest.mark.parametrize("name", FORMS)
+def test_the_words_of_a_template_are_not_flags(name: str, value: str) -> None:
+    (found,) = reported(name, f"--bind-address={value} --port=0")
+    assert (found.reason, found.severity) == ("NotRendered", "error")
+    assert found.position.line == FORMS[name][1]
+    assert found.fix.startswith("render it first")
+
+
 def test_the_file_that_a_unit_names_is_that_of_its_scheduler() -> None:
     unit = UNIT.replace("FLAGS", "--leader-elect-resource-name=mine --leader-elect=true")
     shared = findings(("kube-scheduler.yaml", CONFIG))
