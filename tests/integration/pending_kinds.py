@@ -586,7 +586,7 @@ def the_only_free_volume_is_on_a_full_node(situation: Situation) -> None:
     situation.requests(cpu="2")
 
 
-@kind("the volume {}-volume of PersistentVolumeClaim {}-data cannot be used there",
+@kind("the volume {}-volume of PersistentVolumeClaim {}-data demands",
       "request 1 of cpu instead of 2", _requests(cpu="1"))  # fmt: skip
 def a_volume_on_a_full_node(situation: Situation) -> None:
     situation.bound_claim(HOST, situation.name("a"))

@@ -21,6 +21,8 @@ class Constraint:
     fix: str  # how to remove it, in the imperative
     remove: Remove  # removes it from a pod
     resource: str = ""  # the name of the requested resource
+    # what a node lacks, with figures; empty, or without the function: `text` is all that is known
+    on: Callable[[str], str] | None = None
 
 
 def removing(entry: Any, *path: str) -> Remove:

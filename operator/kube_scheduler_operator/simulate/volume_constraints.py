@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from ..base.objects import mapping
+from . import volume_facts
 from .constraint import Constraint, containers, removing
 from .kinds import CLAIMS, PODS, RESOURCE_CLAIMS, STORAGE_CLASSES, Object
 from .world import World
 
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _EXCLUSIVE: Final = "ReadWriteOncePod"
+_LATE: Final = "WaitForFirstConsumer"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
@@ -24,13 +27,41 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         claim = content.get("claimName")
         if source == "ephemeral":
             claim = f"{pod['metadata']['name']}-{name}"
+        on = None
         if claim:
             text, fix = _claim(pod, str(name), claim, world)
+            on = _on_node(claim, pod["metadata"]["namespace"], world)
         else:
             label = content.get("driver") or source
             text = f"the volume {name} ({label}) cannot be used there"
             fix = f"remove the volume {name} ({label})"
-        yield Constraint("volumes", text, fix, removing(volume, "spec", "volumes"))
+        yield Constraint("volumes", text, fix, removing(volume, "spec", "volumes"), on=on)
+
+
+def _on_node(name: str, namespace: str, world: World) -> volume_facts.Fact | None:
+    """Return what keeps a claim's volume from a node; None if that does not depend on the node."""
+    claim = world.get(CLAIMS, name, namespace)
+    spec = mapping((claim or {}).get("spec"))
+    if claim is None or claim["metadata"].get("deletionTimestamp"):
+        return None
+    if (claim.get("status") or {}).get("phase") == "Lost":
+        return None
+    if bound := spec.get("volumeName"):
+        if _EXCLUSIVE in (spec.get("accessModes") or ()):
+            return None
+        return volume_facts.of_bound(bound, f"PersistentVolumeClaim {name}", world)
+    storage_class = world.get(STORAGE_CLASSES, _class_of(claim) or "")
+    if storage_class is None or storage_class.get("volumeBindingMode") != _LATE:
+        return None
+    if storage_class.get("provisioner") == _NO_PROVISIONER:
+        return None
+    return volume_facts.of_class(claim, storage_class, world)
+
+
+def _class_of(claim: Mapping[str, Any]) -> str | None:
+    name = (claim.get("spec") or {}).get("storageClassName")
+    annotations = claim["metadata"].get("annotations") or {}
+    return annotations.get(_CLASS_ANNOTATION) if name is None else name
 
 
 def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tuple[str, str]:
@@ -56,9 +87,7 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
             used = f"pod {others[0]} uses {text}, whose access mode is {_EXCLUSIVE}"
             return used, f"delete pod {others[0]}"
         return f"the volume {bound} of {text} cannot be used there", remove
-    annotations = claim["metadata"].get("annotations") or {}
-    class_name = spec.get("storageClassName")
-    class_name = annotations.get(_CLASS_ANNOTATION) if class_name is None else class_name
+    class_name = _class_of(claim)
     if not class_name:
         return (
             f"{text} has no volume and no StorageClass",
@@ -74,7 +103,7 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
             f"no free PersistentVolume of StorageClass {class_name} can be used there for {text}",
             f"create a PersistentVolume for {text}",
         )
-    if storage_class.get("volumeBindingMode") == "WaitForFirstConsumer":
+    if storage_class.get("volumeBindingMode") == _LATE:
         return f"{provisioner} cannot provide a volume for {text} there", remove
     return (
         f"{text} waits for a volume of {provisioner} (StorageClass {class_name})",

@@ -289,9 +289,10 @@ class _Inquiry:
         causes_of: dict[str, list[Cause]] = {node: [] for node in self._nodes}
         for family in self._families:
             for reason, nodes in excluded.get(family, {}).items():
-                cause = Cause(reason.text, own.get(family, ()))
+                on = reason.on if isinstance(reason, Constraint) else None
                 for node in nodes:
-                    causes_of[node].append(cause)
+                    text = (on(node) if on else "") or reason.text
+                    causes_of[node].append(Cause(text, own.get(family, ())))
         groups: dict[tuple[Cause, ...], list[str]] = {}
         for node, causes in causes_of.items():
             if causes:

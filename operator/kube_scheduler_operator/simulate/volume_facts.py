@@ -1,0 +1,214 @@
+"""What about a node keeps a volume of a PersistentVolumeClaim from it, with figures.
+
+kube-scheduler has one reason for each of these, without the volume, the driver or a number.
+Sources: the plugins nodevolumelimits (csi.go), volumezone (volume_zone.go) and volumebinding
+(binder.go, hasEnoughCapacity) of Kubernetes 1.35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any, Final
+
+from ..base.objects import mapping
+from ..base.quantities import quantity
+from ..kube.label_selector import matches, requirements
+from .kinds import CLAIMS, CSI_CAPACITIES, CSI_DRIVERS, CSI_NODES, NODES, PODS, VOLUMES, Object
+from .world import World
+
+Fact = Callable[[str], str]
+"""Returns what keeps a volume from a node; empty: not found in the world."""
+
+_Attached = Mapping[tuple[str, str], set[str]]
+"""(node, driver) -> the handles of the volumes that Pods there use."""
+
+_ZONES: Final = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+_COMPARED: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def of_bound(volume: str, claim: str, world: World) -> Fact:
+    """The facts about a PersistentVolume that exists."""
+    found = world.get(VOLUMES, volume)
+    attached = cache(partial(_attached, world))
+
+    @cache
+    def fact(node: str) -> str:
+        if found is None:
+            return f"the PersistentVolume {volume} of {claim} does not exist"
+        labels = _labels(world, node)
+        return (
+            _affinity(found, claim, labels, world)
+            or _zone(found, claim, labels)
+            or _limit(found, node, world, attached)
+        )
+
+    return fact
+
+
+def of_class(claim: Mapping[str, Any], storage_class: Mapping[str, Any], world: World) -> Fact:
+    """The facts about a volume that a driver would provide when the Pod is placed."""
+    name = storage_class["metadata"]["name"]
+    driver = str(storage_class.get("provisioner") or "")
+    text = str(mapping(mapping(mapping(claim.get("spec")).get("resources")).get("requests")).get(
+        "storage") or "")  # fmt: skip
+
+    @cache
+    def fact(node: str) -> str:
+        labels = _labels(world, node)
+        allowed = storage_class.get("allowedTopologies") or ()
+        if allowed and not any(_in_topology(term, labels) for term in allowed):
+            where = " or ".join(filter(None, map(_topology, allowed)))
+            return f"StorageClass {name} provides volumes only where {where}"
+        return _capacity(name, driver, text, claim["metadata"]["name"], labels, world)
+
+    return fact
+
+
+def _labels(world: World, node: str) -> Mapping[str, str]:
+    return mapping((world.get(NODES, node) or {"metadata": {}})["metadata"].get("labels"))
+
+
+def _affinity(
+    volume: Mapping[str, Any], claim: str, labels: Mapping[str, str], world: World
+) -> str:
+    """The nodeAffinity of a volume that a node with these labels does not meet."""
+    spec = mapping(volume.get("spec"))
+    terms = mapping(mapping(spec.get("nodeAffinity")).get("required")).get("nodeSelectorTerms")
+    terms = list(terms or ())
+    if not terms or any(map(_is_not_compared, terms)):
+        return ""
+    if any(matches(term, labels) for term in terms):
+        return ""
+    wanted = " or ".join(" and ".join(map(str, requirements(term))) for term in terms)
+    some = any(
+        matches(term, mapping(node["metadata"].get("labels")))
+        for node in world.all(NODES)
+        for term in terms
+    )
+    alone = "" if some else ", which no node has"
+    return f"the volume {volume['metadata']['name']} of {claim} demands {wanted}{alone}"
+
+
+def _is_not_compared(term: Mapping[str, Any]) -> bool:
+    operators = (requirement.operator for requirement in requirements(term))
+    return bool(term.get("matchFields")) or any(one not in _COMPARED for one in operators)
+
+
+def _zone(volume: Mapping[str, Any], claim: str, labels: Mapping[str, str]) -> str:
+    """The zone in the labels of a volume, if it is not the node's."""
+    own = mapping(volume["metadata"].get("labels"))
+    for key in _ZONES:
+        if own.get(key) and labels.get(key) not in own[key].split("__"):
+            there = f"in {labels[key]}" if labels.get(key) else "without this label"
+            named = volume["metadata"]["name"]
+            return f"the volume {named} of {claim} is in {own[key]} ({key}), the node {there}"
+    return ""
+
+
+def _limit(
+    volume: Mapping[str, Any], node: str, world: World, attached_by: Callable[[], _Attached]
+) -> str:
+    """The number of volumes that a driver attaches to a node, if it is reached."""
+    driver = str(mapping(mapping(volume.get("spec")).get("csi")).get("driver") or "")
+    drivers = mapping((world.get(CSI_NODES, node) or {}).get("spec")).get("drivers") or ()
+    limits = [
+        mapping(one.get("allocatable")).get("count") for one in drivers if one["name"] == driver
+    ]
+    if not driver or not limits or not isinstance(limits[0], int):
+        return ""
+    attached = len(attached_by().get((node, driver), ()))
+    if attached < limits[0]:
+        return ""
+    return f"{attached} of {limits[0]} volumes of the CSI driver {driver} are attached to the node"
+
+
+def _attached(world: World) -> _Attached:
+    found: dict[tuple[str, str], set[str]] = {}
+    for (namespace, _), entry in world.objects[PODS].items():
+        if not entry.node or b"laim" not in entry.content:
+            continue
+        pod: Object = entry.object()
+        for source in pod["spec"].get("volumes") or ():
+            name = mapping(source.get("persistentVolumeClaim")).get("claimName")
+            if source.get("ephemeral"):
+                name = f"{pod['metadata']['name']}-{source.get('name')}"
+            claim = world.get(CLAIMS, str(name or ""), namespace)
+            bound = mapping((claim or {}).get("spec")).get("volumeName")
+            volume = world.get(VOLUMES, str(bound or "")) or {}
+            csi = mapping(mapping(volume.get("spec")).get("csi"))
+            if csi:
+                key = (entry.node, str(csi.get("driver")))
+                found.setdefault(key, set()).add(str(csi.get("volumeHandle")))
+    return found
+
+
+def _in_topology(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    expressions = term.get("matchLabelExpressions") or ()
+    return all(labels.get(one.get("key")) in (one.get("values") or ()) for one in expressions)
+
+
+def _topology(term: Mapping[str, Any]) -> str:
+    expressions = term.get("matchLabelExpressions") or ()
+    return " and ".join(
+        f"{one.get('key')} is {' or '.join(map(str, one.get('values') or ()))}"
+        for one in expressions
+    )
+
+
+def _capacity(
+    storage_class: str,
+    driver: str,
+    wanted: str,
+    claim: str,
+    labels: Mapping[str, str],
+    world: World,
+) -> str:
+    """The capacity that a driver reports for a node, if it is less than a claim wants."""
+    reports = mapping((world.get(CSI_DRIVERS, driver) or {}).get("spec")).get("storageCapacity")
+    if not reports or not wanted:
+        return ""
+    of_class = [
+        capacity
+        for capacity in world.all(CSI_CAPACITIES)
+        if capacity.get("storageClassName") == storage_class
+    ]
+    there = [
+        capacity
+        for capacity in of_class
+        if capacity.get("nodeTopology") is not None and matches(capacity["nodeTopology"], labels)
+    ]
+    if not there:
+        whole = "" if of_class else ", nor for any other node"
+        return (
+            f"{driver} reports no capacity of StorageClass {storage_class} for the node{whole} "
+            "(CSIStorageCapacity)"
+        )
+    free = [(_largest(capacity), capacity) for capacity in there]
+    size, most = max(free, key=lambda one: one[0])
+    if size >= _bytes(wanted):
+        return ""
+    one = most.get("maximumVolumeSize")
+    text = f"at most {one} in one volume" if one else f"{most.get('capacity') or 0} free"
+    return (
+        f"{driver} has {text} of StorageClass {storage_class} for the node, and "
+        f"PersistentVolumeClaim {claim} wants {wanted}"
+    )
+
+
+def _largest(capacity: Mapping[str, Any]) -> float:
+    """The largest volume that a CSIStorageCapacity allows, bytes."""
+    return _bytes(capacity.get("maximumVolumeSize") or capacity.get("capacity") or "0")
+
+
+def _bytes(text: Any) -> float:
+    """Read a quantity; 0 if it is none, which no API server accepts."""
+    try:
+        return quantity(str(text))
+    except ValueError:
+        return 0.0
