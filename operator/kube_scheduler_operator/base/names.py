@@ -182,6 +182,7 @@ WARNINGS: Final = "Warnings"  # informational: the object is accepted with warni
 
 # --- reasons of conditions --------------------------------------------------------------------
 REASON_HELD: Final = "Held"  # of PlacementCheckProgressing: the edit waits for an approval
+REASON_STARTING: Final = "Starting"  # of Available: it is known to need some more time
 REASON_NOT_MANAGED: Final = "NotManaged"  # of Available: another actor runs it
 
 # --- node statuses ----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ async def test_history_is_newest_first_with_changes_and_nodes(cluster: Cluster) 
     assert "2    2026-01-02T00:00:00Z  installed   runs on a" in lines
     assert lines[-2:] == [
         "1    2026-01-01T00:00:00Z  installed   runs on b",
-        "     reason: content was lost",
+        "     the oldest one that is known: content was lost",
     ]
 
 

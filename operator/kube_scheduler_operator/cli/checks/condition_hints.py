@@ -38,6 +38,10 @@ BY_REASON: Final[Mapping[tuple[str, str], Advice]] = {
         "gives the image",
         "operations.md#settings-of-the-operator",
     ),
+    # The annotation for the management state, for example, which no rollout undo reverts.
+    (names.TARGET_CONFIG_DEGRADED, "UnknownValue"): Advice(
+        "correct the value that the message names", "configuration.md"
+    ),
     (names.NODE_INSTALLER_DEGRADED, "RevisionFailed"): Advice(_UNDO, _FAILURES),
     (names.STATIC_PODS_AVAILABLE, "LeaseNotRenewed"): Advice(
         "see kubectl scheduler status --verbose for the log of the scheduler that holds the Lease; "
@@ -154,7 +158,7 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "decide with --platform of the operator; the message has both ways", "managed.md#detection"
     ),
     names.HAND_EDITS: Advice(
-        "move the edit into KubeScheduler, or pause the operator before you edit",
+        "move the edit into KubeScheduler; the operator puts the files back while it is Managed",
         "operations.md#pause-the-operator",
     ),
     names.INEFFECTIVE_SETTINGS: Advice(

@@ -168,8 +168,9 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             f'KubeScheduler "{names.CLUSTER}" has no status: the operator has not seen it yet',
             "see the check operator; the status appears seconds after the operator starts",
         )
+    cluster_operator = facts.cluster_operator.get()
     for condition in raw:
-        if state := severity(condition):
+        if state := severity(condition, cluster_operator):
             yield condition_problem(condition, state)
     management = management_state(kubescheduler)
     if management.state != MANAGED:
@@ -179,7 +180,6 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             CheckState.WARNING,
             "operations.md#pause-the-operator",
         )
-    cluster_operator = facts.cluster_operator.get()
     if not mapping(cluster_operator).get("status"):
         lacks = "does not exist" if cluster_operator is None else "has no status"
         yield CheckProblem(
@@ -192,12 +192,20 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     yield f"{len(raw)} conditions of KubeScheduler are as they should be"
 
 
-def severity(condition: Mapping[str, Any]) -> CheckState | None:
-    """FAILED or WARNING if a condition of KubeScheduler is not as it should be; else None."""
+def severity(
+    condition: Mapping[str, Any], cluster_operator: Object | None = None
+) -> CheckState | None:
+    """FAILED or WARNING if a condition of KubeScheduler is not as it should be; else None.
+
+    A scheduler that is replaced is unavailable for seconds, which is a failure once
+    `cluster_operator` counts it.
+    """
     type_, value = str(condition.get("type")), condition.get("status")
-    degraded = type_.endswith("Degraded") and value == "True"
-    if degraded or (type_.endswith("Available") and value == "False"):
+    if type_.endswith("Degraded") and value == "True":
         return CheckState.FAILED
+    if type_.endswith("Available") and value == "False":
+        overall = condition_in(mapping(mapping(cluster_operator).get("status")), names.AVAILABLE)
+        return CheckState.WARNING if overall.get("status") == "True" else CheckState.FAILED
     held = (
         type_ == names.PLACEMENT_CHECK_PROGRESSING and condition.get("reason") == names.REASON_HELD
     )
@@ -265,9 +273,22 @@ def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         yield "the provider runs the control plane's scheduler"
         return
     pods = facts.operand_pods.get()
+    status = mapping(mapping(facts.kubescheduler.value).get("status"))
+    targets = {
+        entry.get("nodeName"): entry.get("targetRevision")
+        for entry in status.get("nodeStatuses") or ()
+    }
     for node in facts.control_plane_nodes():
         name = node["metadata"]["name"]
         raw = pods.get(name)
+        ready = raw is not None and operand_pods.read(raw).ready
+        if targets.get(name) and not ready:
+            yield CheckProblem(
+                f"the scheduler of node {name} is replaced by revision {targets[name]}",
+                "kubectl scheduler rollout watch",
+                CheckState.WARNING,
+            )
+            continue
         if raw is None:
             yield CheckProblem(
                 f"node {name} has no scheduler Pod in {platform.operand_namespace}",
@@ -342,6 +363,11 @@ def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[C
         good = type_ in (names.ACCEPTED, names.AVAILABLE)
         if (good and value == "False") or (type_ == names.DEGRADED and value == "True"):
             problem = condition_problem(condition, CheckState.FAILED, owner)
+            if condition.get("reason") == names.REASON_STARTING:
+                yield CheckProblem(
+                    problem.cause, "wait until it has started", CheckState.WARNING, page
+                )
+                continue
             hint = f"kubectl describe {kind.lower()} {name}; correct what the message names"
             yield CheckProblem(problem.cause, hint, CheckState.FAILED, page)
         # Only kube-scheduler knows whether an extender that the operator does not run answers.

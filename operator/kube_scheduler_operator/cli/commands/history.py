@@ -112,7 +112,7 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
         if revision["placements"]:
             lines.append(f"     placements: {revision['placements']}")
         if revision["changes"] is None:
-            lines.append(f"     reason: {revision['reason']}")
+            lines.append(f"     the oldest one that is known: {revision['reason']}")
         elif revision["changes"]:
             if revision["comparedWith"] != revision["revision"] - 1:
                 lines.append(f"     compared with revision {revision['comparedWith']}:")

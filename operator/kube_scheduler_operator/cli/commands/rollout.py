@@ -136,7 +136,8 @@ async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
     for resource, obj in undo.objects.items():
         # Includes the resourceVersion that was read, so a concurrent edit is a conflict.
         await api.replace(resource, obj)
-    print_lines("Changes written. To follow the rollout: kubectl scheduler rollout watch")
+    of = f" --scheduler {args.scheduler}" if args.scheduler else ""
+    print_lines(f"Changes written. To follow the rollout: kubectl scheduler rollout watch{of}")
     return 0
 
 

@@ -12,7 +12,7 @@ from ...base import names
 from ...base.management import MANAGED, management_state
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
-from ...config.language.merging.presets import changes_of_default_profile
+from ...config.effective.control_plane.recorded_inputs import profile_changes
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden
@@ -94,7 +94,8 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     if facts.operand_pods.error:
         raise CommandError(facts.operand_pods.error)
     pods = facts.operand_pods.get()
-    profiling_since = _profiling_since(await list_revisions(api, platform))
+    revisions = await list_revisions(api, platform)
+    profiling_since = _profiling_since(revisions)
     profiles = await _listed(api, kinds.SCHEDULER_PROFILES)
     extenders = await _listed(api, kinds.SCHEDULER_EXTENDERS)
     settings = await _listed(api, kinds.OPERATOR_SETTINGS)
@@ -102,8 +103,8 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     secondaries = await _listed(api, kinds.SECONDARY_SCHEDULERS)
     kubeadm = await _kubeadm(api, platform)
     observed = _observed(facts)
-    problems = [*_problems(kubescheduler), *observed[CheckState.FAILED]]
     overall = {condition["type"]: condition for condition in _conditions(reported)}
+    problems = [*_problems(kubescheduler, reported), *observed[CheckState.FAILED]]
     progressing = overall.get("Progressing", {})
     spec = mapping(mapping(kubescheduler).get("spec"))
     status = mapping(mapping(kubescheduler).get("status"))
@@ -113,7 +114,7 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     return {
         "healthy": not problems and _is_reported_healthy(kubescheduler, overall),
         "profile": mapping(scheduler.get("spec")).get("profile") or "LowNodeUtilization",
-        "profileChangedBy": changes_of_default_profile(spec),
+        "profileChangedBy": profile_changes(spec, _good_inputs(revisions)),
         "logLevel": spec.get("logLevel") or "Normal",
         "managementState": management_state(kubescheduler).state,
         "revision": status.get("latestAvailableRevision", 0),
@@ -216,6 +217,11 @@ def _profiling_since(revisions: Sequence[Revision]) -> int:
     return since
 
 
+def _good_inputs(revisions: Sequence[Revision]) -> str:
+    """Return the recorded inputs of the latest good revision; empty without one."""
+    return next((revision.inputs for revision in reversed(revisions) if not revision.bad), "")
+
+
 def _nodes(
     status: Mapping[str, Any], pods: Mapping[str, Object], holder: str, *, verbose: bool
 ) -> Iterator[dict[str, Any]]:
@@ -241,7 +247,9 @@ def _conditions(obj: Object | None) -> Sequence[Mapping[str, Any]]:
     return conditions or ()
 
 
-def _problems(kubescheduler: Object | None) -> Iterator[dict[str, str]]:
+def _problems(
+    kubescheduler: Object | None, cluster_operator: Object | None
+) -> Iterator[dict[str, str]]:
     if kubescheduler is None:
         yield {
             "condition": "KubeScheduler",
@@ -250,7 +258,7 @@ def _problems(kubescheduler: Object | None) -> Iterator[dict[str, str]]:
             "hint": NO_KUBESCHEDULER.hint,
         }
     for condition in _conditions(kubescheduler):
-        if severity(condition) is CheckState.FAILED:
+        if severity(condition, cluster_operator) is CheckState.FAILED:
             texts = {key: condition.get(key, "") for key in ("reason", "message")}
             remedy = advice(condition["type"], texts["reason"])
             yield {"condition": condition["type"], **texts, "hint": remedy.hint}

@@ -15,8 +15,8 @@ from ...base.findings import Finding
 from ...base.management import UNMANAGED, how_to_request
 from ...base.objects import annotation
 from ...base.times import timestamp
-from ...config.effective.control_plane.recorded_inputs import read_inputs
-from ...config.language.merging.presets import DEFAULT_PROFILE, changes_of_default_profile
+from ...config.effective.control_plane.recorded_inputs import profile_changes, read_inputs
+from ...config.language.merging.presets import DEFAULT_PROFILE
 from ..model.operand_pods import OperandPod
 from ..model.pod_status import PULL
 from ..model.snapshot import Snapshot
@@ -352,7 +352,7 @@ def _healthy(step: RolloutStep) -> str:
     message = f"{ready} of {len(statuses)} {nodes} at revision {number}"
     if ready and desired is not None and desired.number == number:
         profile = _profile(desired.inputs)
-        changes = changes_of_default_profile(step.snapshot.spec) if profile else ""
+        changes = profile_changes(step.snapshot.spec, desired.inputs) if profile else ""
         message += f", profile {profile}" if profile else ""
         message += f" changed by {changes}" if changes else ""
     return message

@@ -78,7 +78,9 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     serious = [
         condition.message or condition.reason
         for condition in (rejected, available)
-        if condition is not None and condition.status != "True" and condition.reason != "Starting"
+        if condition is not None
+        and condition.status != "True"
+        and condition.reason != names.REASON_STARTING
     ]
     return Report(
         status,
@@ -145,11 +147,11 @@ def _available(
     if not ready:
         message = "no pod of the annotator is Ready"
         if left > 0:
-            return _is_not("Starting", message), left + 1.0
+            return _is_not(names.REASON_STARTING, message), left + 1.0
         return _is_not("NoReadyAnnotator", message), None
     if age is None or abs(age) > allowed:  # in the future: by another clock
         if age is None and left > 0:
-            return _is_not("Starting", "the first cycle has not finished"), left + 1.0
+            return _is_not(names.REASON_STARTING, "the first cycle has not finished"), left + 1.0
         when = f"for {age:.0f} s" if age is not None and age > 0 else "yet"
         return _is_not("NoCycle", f"the annotator has not reported a cycle {when}"), None
     wait = allowed - age + 1.0
@@ -212,7 +214,7 @@ def _degraded(
         problems.append((rejected.reason, rejected.message))
     if trouble:
         problems.append((SYNC_ERROR, trouble))
-    if available.status != "True" and available.reason not in ("Starting", "NotInForce"):
+    if available.status != "True" and available.reason not in (names.REASON_STARTING, "NotInForce"):
         problems.append((available.reason, available.message))
     if reported.staleCount or reported.missingCount:
         problems.append(("NodesUnknown", _unknown(reported)))
@@ -249,7 +251,10 @@ def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> t
             continue
         was = old.get(kind, {})
         keys = ("status", "reason")
-        starting = status != "True" and condition.get("reason") in ("Starting", "NotInForce")
+        starting = status != "True" and condition.get("reason") in (
+            names.REASON_STARTING,
+            "NotInForce",
+        )
         first = not was and (status == "True" or kind == names.AVAILABLE)
         if starting or first or [was.get(key) for key in keys] == [condition.get(k) for k in keys]:
             continue

@@ -496,6 +496,7 @@ def test_a_scheduler_that_is_not_ready(
     [
         ("PreflightDegraded", "True", CheckState.FAILED),
         ("StaticPodsAvailable", "False", CheckState.FAILED),
+        ("SchedulersAvailable", "False", CheckState.FAILED),
         ("NextVersionUpgradeable", "False", CheckState.WARNING),
         ("VersionSkew", "True", CheckState.WARNING),
         ("KubeadmUpgrade", "True", CheckState.WARNING),
@@ -511,10 +512,34 @@ def test_conditions_are_failures_or_warnings_by_their_type(
         "conditions",
         kubescheduler=obj("cluster", status={"conditions": [condition]}),
         cluster_operator=obj("kube-scheduler", status={"conditions": []}, x=1)
-        | {"status": {"conditions": [{}]}},
+        | {"status": {"conditions": [{"type": "Available", "status": "False"}]}},
     )
     assert found.state is state
     assert state is CheckState.OK or f"{type_} (R): what happened" in found.cause
+
+
+def test_a_scheduler_that_is_replaced_is_a_warning() -> None:
+    reported = {"type": "StaticPodsAvailable", "status": "False", "reason": "NoReadyScheduler"}
+    statuses = [{"nodeName": "n1", "currentRevision": 1, "targetRevision": 2}]
+    kubescheduler = obj("cluster", status={"conditions": [reported], "nodeStatuses": statuses})
+    overall = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
+    facts: dict[str, Any] = {"kubescheduler": kubescheduler, "cluster_operator": overall}
+    facts["operator_lease"] = operator_lease(1)
+    assert one("conditions", **facts).state is CheckState.WARNING
+    role = {"node-role.kubernetes.io/control-plane": ""}
+    found = one("schedulers", **facts, nodes=[obj("n1", labels=role)], operand_pods={},
+                operand_lease=operator_lease(0))  # fmt: skip
+    assert found.state is CheckState.WARNING
+    assert found.cause == "the scheduler of node n1 is replaced by revision 2"
+
+
+def test_a_load_policy_that_starts_is_a_warning() -> None:
+    starting = {"type": "Available", "status": "False", "reason": "Starting", "message": "wait"}
+    policy = obj("default", status={"conditions": [starting]})
+    listed: dict[str, Any] = {kind: Observed({}) for kind, _ in _OBJECTS}
+    listed["LoadPolicy"] = Observed({"default": policy})
+    found = one("objects", kinds=listed, operator_lease=operator_lease(1))
+    assert (found.state, found.hint) == (CheckState.WARNING, "wait until it has started")
 
 
 # --- what runs, whatever the conditions say ---------------------------------------------------

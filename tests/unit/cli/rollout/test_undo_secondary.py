@@ -59,6 +59,7 @@ async def test_undo_restores_the_spec_and_so_the_configuration(edited: Edited) -
     assert done.code == 0, done.err
     assert f"-  - percentageOfNodesToScore: {MANY}" in done.out
     assert f"+  - percentageOfNodesToScore: {FEW}" in done.out
+    assert f"follow the rollout: kubectl scheduler rollout watch --scheduler {NAME}" in done.out
     assert edited.spec["profiles"] == profiles(FEW)
     assert (edited.spec["replicas"], edited.spec["assign"]) == (3, {}), "they decide no content"
     restored = {key: value for key, value in edited.spec.items() if key != "namespace"}

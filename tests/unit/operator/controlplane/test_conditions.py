@@ -282,10 +282,12 @@ def test_a_reconcile_is_scheduled_for_the_expiry_of_the_lease() -> None:
 # --- a healthy cluster ----------------------------------------------------------------------------
 
 
-def installed(number: int, profile: str | None = None) -> Revision:
+def installed(
+    number: int, profile: str | None = None, kubescheduler: Mapping[str, Any] = MappingProxyType({})
+) -> Revision:
     """A revision with its inputs."""
     spec = {"spec": {"profile": profile}} if profile else {}
-    inputs = {names.INPUTS_KEY: record(spec, {"spec": {}})}
+    inputs = {names.INPUTS_KEY: record(spec, kubescheduler)}
     return replace(revision(number, names.OUTCOME_INSTALLED), status={"data": inputs})
 
 
@@ -363,9 +365,19 @@ def test_what_changes_the_profile_of_scheduler_is_named(
     field: str, profile: Mapping[str, Any], changed: bool
 ) -> None:
     kubescheduler = {"spec": {field: {"profiles": [profile]}}}
-    found = conditions_of(cluster(7), desired=installed(7), kubescheduler=kubescheduler)
+    desired = installed(7, kubescheduler=kubescheduler)
+    found = conditions_of(cluster(7), desired=desired, kubescheduler=kubescheduler)
     change = f" changed by spec.{field}.profiles of KubeScheduler" if changed else ""
     message = f"1 of 1 node at revision 7, profile LowNodeUtilization{change}"
+    assert found[AVAILABLE].message == message
+
+
+def test_refused_overrides_change_no_profile() -> None:
+    refused: dict[str, Any] = {
+        "spec": {"unsupportedConfigOverrides": {"profiles": [{"pluginConfig": []}]}}
+    }
+    found = conditions_of(cluster(7), desired=installed(7), kubescheduler=refused)
+    message = "1 of 1 node at revision 7, profile LowNodeUtilization"
     assert found[AVAILABLE].message == message
 
 

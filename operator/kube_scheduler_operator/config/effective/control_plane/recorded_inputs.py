@@ -17,6 +17,7 @@ from ....base import names
 from ....base.json_text import parse_json
 from ....base.limits import COMPOSED_BYTES
 from ....base.objects import Object
+from ...language.merging.presets import changes_of_default_profile
 
 SCHEDULER_FIELDS: Final = frozenset({"profile", "profileCustomizations"})
 """The fields of `Scheduler.spec` that a composition reads."""
@@ -94,6 +95,18 @@ def record(
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # Undo needs it, a revision does not: it must not make the ConfigMap too large.
     return text if len(text.encode()) <= COMPOSED_BYTES else ""
+
+
+def profile_changes(spec: Mapping[str, Any], inputs: str) -> str:
+    """Name what changes the profile of Scheduler, by KubeScheduler's `spec`; empty: nothing.
+
+    Overrides count as the revision with these inputs has them: refused ones are not used.
+    """
+    recorded = read_inputs(inputs)
+    if recorded is None:
+        return changes_of_default_profile(spec)
+    overrides = recorded.kubescheduler.get("unsupportedConfigOverrides")
+    return changes_of_default_profile({**spec, "unsupportedConfigOverrides": overrides})
 
 
 def record_secondary(
