@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,8 @@ from kube_scheduler_operator.config.language.flags import validate_flags
 from kube_scheduler_operator.config.language.versions import Version
 
 from ..seeds import SEED, SOAK, some_in_presubmit
+from .test_check_against_binary import OF_ANOTHER_PROGRAM
+from .test_two_thousand_configurations import QUICK
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(1800, func_only=True)]
 
@@ -30,10 +32,6 @@ PARTS = 4
 SETS = 2_000
 AT_A_TIME = 2
 SECONDS = 600
-QUICK = {"GOGC": "off", "GOMAXPROCS": "1"}
-OF_ANOTHER_PROGRAM = {"ControllerManagerReleaseLeaderElectionLockOnExit"}
-"""Gates of kube-controller-manager 1.36, which is the same file as kube-scheduler if built here."""
-
 OF_ALL = ("AllAlpha", "AllBeta")
 _UNMET = re.compile(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]+)\]")
 VERSIONS = [releases.choose()]
@@ -78,24 +76,30 @@ def connected_gates(minor: int) -> set[str]:
     return found
 
 
+def flag(gates: Set) -> str:
+    """The value of --feature-gates."""
+    return ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
+
+
+def described(unmet: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{name}: {' '.join(sorted(unmet[name]))}" for name in sorted(unmet))
+
+
 def ours(gates: Set, version: Version) -> str:
     """Our result: empty, or what is refused."""
-    text = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
-    problems = list(validate_flags({"feature-gates": [text]}, version))
-    unmet = Gates(version, gates).unmet()
+    problems = list(validate_flags({"feature-gates": [flag(gates)]}, version))
     if not problems:
         return ""
     refused_before = [p for p in problems if " needs " not in p.message]
     if refused_before:
         return "refused"
-    return "; ".join(f"{name}: {' '.join(sorted(unmet[name]))}" for name in sorted(unmet))
+    return described(Gates(version, gates).unmet())
 
 
 def theirs(program: Path, gates: Set) -> str:
     """The result of kube-scheduler, in the same form."""
-    text = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
     ended = subprocess.run(
-        [program, f"--feature-gates={text}", "--config=/"],
+        [program, f"--feature-gates={flag(gates)}", "--config=/"],
         env=QUICK,
         capture_output=True,
         text=True,
@@ -110,7 +114,7 @@ def theirs(program: Path, gates: Set) -> str:
     if not unmet:
         assert "feature gate" in last, last
         return "refused"
-    return "; ".join(f"{name}: {' '.join(sorted(unmet[name]))}" for name in sorted(unmet))
+    return described(unmet)
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

@@ -33,7 +33,7 @@ _LIST_END: Final = re.compile(
     r'\](?:\s*,\s*"(?:apiVersion|kind|metadata)"\s*:\s*(?:"[^"]*"|\{[^{}]*\}))*\s*\}\s*'
 )
 _BETWEEN: Final = re.compile(r"\s*,?\s*")
-_BETWEEN_DOCUMENTS: Final = re.compile(r"(?:[\s,]|^---[ \t]*(?:#.*)?$)*", re.MULTILINE)
+_BETWEEN_DOCUMENTS: Final = re.compile(r"\s*,?\s*(?:^---[ \t]*(?:#.*)?$\s*)*", re.MULTILINE)
 _YAML_LIST: Final = re.compile(r"^items:[ \t]*\n(?=- )", re.MULTILINE)
 _YAML_KIND: Final = re.compile(r"^kind:[ \t]*(\w+)List[ \t]*$", re.MULTILINE)
 _YAML_VERSION: Final = re.compile(r"^apiVersion:[ \t]*(\S+)[ \t]*$", re.MULTILINE)

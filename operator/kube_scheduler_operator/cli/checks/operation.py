@@ -281,21 +281,20 @@ def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     for node in facts.control_plane_nodes():
         name = node["metadata"]["name"]
         raw = pods.get(name)
-        ready = raw is not None and operand_pods.read(raw).ready
-        if targets.get(name) and not ready:
+        pod = operand_pods.read(raw) if raw is not None else None
+        if targets.get(name) and not (pod and pod.ready):
             yield CheckProblem(
                 f"the scheduler of node {name} is replaced by revision {targets[name]}",
                 "kubectl scheduler rollout watch",
                 CheckState.WARNING,
             )
             continue
-        if raw is None:
+        if pod is None:
             yield CheckProblem(
                 f"node {name} has no scheduler Pod in {platform.operand_namespace}",
                 f"check on the node that {platform.manifest_path} exists and that its kubelet runs",
             )
             continue
-        pod = operand_pods.read(raw)
         if not pod.ready:
             yield CheckProblem(
                 _why_not_ready(node, pod),
@@ -363,13 +362,11 @@ def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[C
         good = type_ in (names.ACCEPTED, names.AVAILABLE)
         if (good and value == "False") or (type_ == names.DEGRADED and value == "True"):
             problem = condition_problem(condition, CheckState.FAILED, owner)
-            if condition.get("reason") == names.REASON_STARTING:
-                yield CheckProblem(
-                    problem.cause, "wait until it has started", CheckState.WARNING, page
-                )
-                continue
             hint = f"kubectl describe {kind.lower()} {name}; correct what the message names"
-            yield CheckProblem(problem.cause, hint, CheckState.FAILED, page)
+            state = CheckState.FAILED
+            if condition.get("reason") == names.REASON_STARTING:
+                hint, state = "wait until it has started", CheckState.WARNING
+            yield CheckProblem(problem.cause, hint, state, page)
         # Only kube-scheduler knows whether an extender that the operator does not run answers.
         elif (type_ == names.WARNINGS and value == "True") or (
             good and value != "True" and condition.get("reason") != names.REASON_NOT_MANAGED
