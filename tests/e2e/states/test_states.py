@@ -42,6 +42,7 @@ def test_every_command_reports_what_is_true(world: World, state: State) -> None:
             for expect in (
                 expect_reports,
                 expect_metrics,
+                expect_images,
                 expect_reality,
                 expect_simulations,
                 expect_contents,
@@ -76,6 +77,28 @@ def expect_conditions(world: World, state: State) -> None:
         degraded = str(any(type_.endswith("Degraded") for type_ in counted))
     for type_, status in (("Available", state.available), ("Degraded", degraded)):
         assert world.cluster_operator(type_)[0] == status, world.cluster_operator(type_)
+
+
+def expect_images(world: World, state: State) -> None:
+    """The column, `status` and `version` name the image that Ready Pods run."""
+    if not state.observes:
+        return
+
+    def reported() -> list[str]:
+        running = world.secondary()["status"]["running"]
+        return sorted({content["image"] for content in running})
+
+    runs = sorted(world.packed_images())
+    until(lambda: reported() == runs, LATE, f"{runs} run")
+    (shown,) = (
+        one for one in world.document("status")[1]["secondarySchedulers"] if one["name"] == PACKED
+    )
+    assert shown["image"] == ", ".join(runs)
+    schedulers = world.document("version")[1]["schedulers"]
+    name = f"SecondaryScheduler {PACKED}"
+    assert [one["image"] for one in schedulers if one["name"] == name] == runs
+    wide = world.kubectl("get", "secondaryschedulers", PACKED, "-o", "wide", "--no-headers")
+    assert all(image in wide.split() for image in runs), wide
 
 
 def expect_reality(world: World, state: State) -> None:

@@ -131,6 +131,17 @@ class World(Cluster):
         found: dict[str, Any] = self.api.request("GET", OURS)
         return found
 
+    def packed_images(self) -> set[str]:
+        """The images of the secondary scheduler's Pods that are Ready."""
+        return {
+            container["image"]
+            for found in own_pods(self, f"{names.SECONDARY_LABEL}={PACKED}")
+            if condition_of(found, "Ready")[0] == "True"
+            and "deletionTimestamp" not in found["metadata"]
+            for container in found["spec"]["containers"]
+            if container["name"] == names.OPERAND
+        }
+
     # --- what is reported -----------------------------------------------------------------------
 
     def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -302,15 +302,19 @@ async def test_a_secondary_scheduler_has_a_history_on_every_platform(cluster: Cl
     assert 'SecondaryScheduler "other" does not exist' in done.err
 
 
-async def test_history_does_not_claim_that_a_rollout_has_ended(cluster: Cluster) -> None:
+@pytest.mark.parametrize("ready", [(), (0,), (1, 0)])
+async def test_history_names_what_ready_pods_run_during_a_rollout(
+    cluster: Cluster, ready: tuple[int, ...]
+) -> None:
     managed = Managed(cluster, {}, PACKED)
-    managed.obj["status"]["history"][0]["outcome"] = names.OUTCOME_PROGRESSING
+    status = managed.obj["status"]
+    status["history"][0]["outcome"] = names.OUTCOME_PROGRESSING
+    status["running"] = [{"configHash": managed.hashes[n], "readyReplicas": 1} for n in ready]
     cluster.put(SECONDARY_SCHEDULERS, managed.obj)
     done = await cluster.run("history", "--scheduler", NAME, "-o", "json")
     newest, oldest = json.loads(done.out)
     assert newest["outcome"] == names.OUTCOME_PROGRESSING
-    assert not newest["runs"]
-    assert not oldest["runs"], "some of its Pods may still run it, or none"
+    assert (oldest["runs"], newest["runs"]) == (0 in ready, 1 in ready)
 
 
 FORGED = '{"scheduler": {"profile": "NoScoring"}, "kubescheduler": {}}'

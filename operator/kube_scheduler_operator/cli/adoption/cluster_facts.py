@@ -20,6 +20,7 @@ from ...operator.controlplane.adoption.preview import AdoptionPreview, preview
 from ...operator.engine.assignment import find_way
 from ...operator.model import operand_pods
 from ...operator.secondary.content import config_map_name
+from ...operator.status.running import hashes_that_run
 from ..checks.check import (
     UNREAD,
     ClusterFacts,
@@ -32,7 +33,7 @@ from ..checks.installation import SCHEDULER_PORT, host_ports, is_operator, is_sc
 from ..checks.operation import silence
 from ..cluster.operands import lease_of, list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
-from ..cluster.scheduler_contents import list_scheduler_pods, read_config_maps, running_hash
+from ..cluster.scheduler_contents import desired_hash, list_scheduler_pods, read_config_maps
 from ..console.errors import CommandError, error_message
 from .assignment_trials import try_assignments
 from .input import NodeFiles, from_cluster
@@ -171,13 +172,14 @@ def _secondaries(facts: ClusterFacts) -> list[Object]:
 
 async def _secondary(api: ApiClient, obj: Object) -> SecondaryFacts:
     name, namespace = str(obj["metadata"]["name"]), str(obj["spec"]["namespace"])
-    content = running_hash(obj)
-    lost = bool(content) and not await read_config_maps(api, obj, [content])
+    needed = [key for key in dict.fromkeys((desired_hash(obj), *hashes_that_run(obj))) if key]
+    config_maps = await read_config_maps(api, obj, needed) if needed else {}
+    lost = next((key for key in needed if key not in config_maps), "")
     return SecondaryFacts(
         await find_object(api, kinds.DEPLOYMENTS.named(name, namespace)),
         await list_scheduler_pods(api, obj),
         await find_object(api, kinds.LEASES.named(name, namespace)),
-        config_map_name(name, content) if lost else "",
+        config_map_name(name, lost) if lost else "",
     )
 
 

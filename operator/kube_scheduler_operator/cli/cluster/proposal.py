@@ -58,7 +58,7 @@ from ..console.input_files import display_name, read_documents
 from .compare import ParsedRevision, gates_of, parse_revision
 from .operator_objects import find_object, find_singleton, list_by_name
 from .permissions import permissions
-from .scheduler_contents import parse_content, running_hash
+from .scheduler_contents import desired_hash, parse_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ async def proposed_secondary(
     """
     name = objects.scheduler
     scheduler = await find_object(api, kinds.SECONDARY_SCHEDULERS.named(name))
-    running = running_hash(scheduler or {})
+    running = desired_hash(scheduler or {})
     if scheduler is None or not running:
         raise CommandError(
             f'SecondaryScheduler "{name}" is not deployed yet, so there is nothing to compare '
@@ -344,7 +344,7 @@ async def proposed_managed(
     known = with_input(await _known(api, platform, recorded), objects)
     composed = effective(known, facts, lambda: memory)
     _refuse_errors(composed.control_plane, objects)
-    config_map = await _config_map(api, scheduler, running_hash(scheduler))
+    config_map = await _config_map(api, scheduler, desired_hash(scheduler))
     return before, _content(composed.secondaries.of(name), objects, facts, config_map)
 
 

@@ -7,8 +7,8 @@ content has no number: it is identified by the hash in the name of its ConfigMap
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...base import names
@@ -22,6 +22,7 @@ from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.secondary.content import SecondaryContent, content_of, is_content
 from ...operator.secondary.history import HistoryEntry
 from ...operator.secondary.history import read as read_history
+from ...operator.status.running import hashes_that_run
 from ...simulate.kinds import REPLICA_SETS
 from ..console.errors import CommandError
 from .compare import ParsedRevision, parse_revision
@@ -34,8 +35,10 @@ _SHORTEST: Final = 4
 @dataclass(frozen=True, slots=True)
 class Content:
     entry: HistoryEntry  # its hash and outcome
-    runs: bool  # whether its Pods run it, or are about to
-    parsed: ParsedRevision | None  # the content; None if its ConfigMap no longer exists
+    runs: bool  # whether Ready Pods run it
+    decides: bool  # whether it is the one of `running_hash`
+    desired: bool  # whether its Deployment has it: its Pods run it, or are about to
+    parsed: ParsedRevision | None = None  # the content; None if its ConfigMap no longer exists
     inputs: RecordedInputs | None = None  # the settings that led to it; None if not recorded
 
     @property
@@ -80,13 +83,17 @@ async def read_contents(api: Api, scheduler: Object) -> tuple[Content, ...]:
     """Return the contents in its history, newest first."""
     entries = read_history(scheduler)
     config_maps = await read_config_maps(api, scheduler, [entry.hash for entry in entries])
-    running = running_hash(scheduler)
-    return tuple(_content(entry, running, config_maps.get(entry.hash)) for entry in entries)
+    return tuple(_content(scheduler, entry, config_maps.get(entry.hash)) for entry in entries)
+
+
+def desired_hash(scheduler: Mapping[str, Any]) -> str:
+    """Return the hash of the content that is rolled out, or has been; empty: none yet."""
+    return str(mapping(scheduler.get("status")).get("configHash") or "")
 
 
 def running_hash(scheduler: Mapping[str, Any]) -> str:
-    """Return the hash of the running content, as the operator reports it; empty: none yet."""
-    return str(mapping(scheduler.get("status")).get("configHash") or "")
+    """Return the hash of the content that decides: the leader's; the desired one if none runs."""
+    return next(iter(hashes_that_run(scheduler)), "") or desired_hash(scheduler)
 
 
 async def read_config_maps(
@@ -104,12 +111,17 @@ async def read_config_maps(
     }
 
 
-def _content(entry: HistoryEntry, running: str, config_map: Object | None) -> Content:
-    runs = entry.hash == running
+def _content(scheduler: Object, entry: HistoryEntry, config_map: Object | None) -> Content:
+    content = Content(
+        entry,
+        runs=entry.hash in hashes_that_run(scheduler),
+        decides=entry.hash == running_hash(scheduler),
+        desired=entry.hash == desired_hash(scheduler),
+    )
     if config_map is None:
-        return Content(entry, runs, None)
+        return content
     inputs = read_inputs(annotation(config_map, names.ACCEPTED_SETTINGS_ANNOTATION))
-    return Content(entry, runs, parse_content(content_of(config_map)), inputs)
+    return replace(content, parsed=parse_content(content_of(config_map)), inputs=inputs)
 
 
 def find_content(contents: Sequence[Content], prefix: str) -> Content:
@@ -141,14 +153,26 @@ def readable(content: Content) -> ParsedRevision:
 
 
 def running_content(contents: Sequence[Content]) -> Content:
+    """Return the content that decides.
+
+    Raises:
+        CommandError: its Pods run none yet.
+    """
+    return _first(content for content in contents if content.decides)
+
+
+def rolled_out_content(contents: Sequence[Content]) -> Content:
     """Return the content that its Pods run, or are about to.
 
     Raises:
-        CommandError: they run none yet.
+        CommandError: none exists yet.
     """
+    return _first(content for content in contents if content.desired)
+
+
+def _first(contents: Iterator[Content]) -> Content:
     for content in contents:
-        if content.runs:
-            return content
+        return content
     raise CommandError("it runs no configuration yet; see `kubectl scheduler status`")
 
 

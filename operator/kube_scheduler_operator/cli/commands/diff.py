@@ -32,7 +32,7 @@ from ..cluster.scheduler_contents import (
     find_scheduler,
     read_contents,
     readable,
-    running_content,
+    rolled_out_content,
 )
 from ..console.errors import CommandError, UsageError, prints_errors
 from ..console.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
@@ -152,7 +152,7 @@ async def _proposal(
             return await proposal.proposed_secondary(api, platform, objects, None)
         scheduler = await find_scheduler(api, platform) or {}
         contents = await read_contents(api, scheduler)
-        content = running_content(contents) if old is None else find_content(contents, old)
+        content = rolled_out_content(contents) if old is None else find_content(contents, old)
         compared = await proposal.proposed_managed(
             api, platform, objects, scheduler, readable(content)
         )
@@ -207,7 +207,7 @@ def choose_contents(
     contents: Sequence[Content], old: str | None, new: str | None
 ) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:
     """Choose the two contents of a SecondaryScheduler to compare, and their labels."""
-    after = find_content(contents, new) if new is not None else running_content(contents)
+    after = find_content(contents, new) if new is not None else rolled_out_content(contents)
     if old is not None:
         before = find_content(contents, old)
     else:

@@ -131,14 +131,13 @@ def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
     before: Content | None = None
     for content in reversed(contents):
         older = before if content.parsed is not None else None
-        is_rolled_out = content.entry.outcome == names.OUTCOME_PROGRESSING
         report.append(
             {
                 "configuration": content.hash,
                 "time": content.entry.time,
                 "outcome": content.entry.outcome,
                 "message": content.entry.message,
-                "runs": content.runs and not is_rolled_out,
+                "runs": content.runs,
                 "exists": content.parsed is not None,
                 "comparedWith": older.hash if older else None,
                 "changes": list(changes(readable(older), readable(content))) if older else None,

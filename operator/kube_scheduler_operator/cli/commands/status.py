@@ -21,6 +21,7 @@ from ...operator.controlplane.revision.history import Revision
 from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
+from ...operator.status.running import images_that_run
 from ..checks.check import CheckState, ClusterFacts
 from ..checks.condition_hints import advice
 from ..checks.operation import INFORMATIONAL, NO_KUBESCHEDULER, severity, silence
@@ -290,7 +291,7 @@ def _secondary(obj: Object) -> dict[str, Any]:
         "ready": status.get("readyReplicas", 0),
         "replicas": mapping(obj.get("spec")).get("replicas", 0),
         "available": condition_in(status, names.AVAILABLE).get("status", "Unknown"),
-        "image": status.get("image", ""),
+        "image": ", ".join(images_that_run(obj)),
         "leader": status.get("leaseHolder", ""),
     }
 

@@ -45,7 +45,7 @@ class Versions:
     api_server: str  # `gitVersion` of the API server
     # the images of schedulers that the operator runs or adopts, by `node NAME` or
     # `SecondaryScheduler NAME`
-    images: Mapping[str, str]
+    images: Sequence[tuple[str, str]]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,16 +67,19 @@ async def _show(api: ApiClient, platform: Platform, args: argparse.Namespace) ->
 async def _read(api: ApiClient, platform: Platform) -> Versions:
     from ...base import names
     from ...operator.model import operand_pods
+    from ...operator.status.running import images_that_run
     from ..cluster.operands import list_operand_pods
     from ..cluster.operator_objects import find_object, list_by_name
 
     reported = await find_object(api, CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR))
     pods = await list_operand_pods(api, platform)
-    images = {f"node {node}": operand_pods.read(pod).image for node, pod in sorted(pods.items())}
+    images = [(f"node {node}", operand_pods.read(pod).image) for node, pod in sorted(pods.items())]
     secondaries = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
-    for name, obj in sorted(secondaries.items()):
-        if image := (obj.get("status") or {}).get("image"):
-            images[f"SecondaryScheduler {name}"] = str(image)
+    images += [
+        (f"SecondaryScheduler {name}", image)
+        for name, obj in sorted(secondaries.items())
+        for image in images_that_run(obj)
+    ]
     answer = await api.get_path("/version")
     return Versions(
         client=__version__,
@@ -104,7 +107,7 @@ def summarize(versions: Versions) -> dict[str, Any]:
     """Return the versions as `-o json` prints them."""
     schedulers = [
         {"name": name, "image": image, "version": _version_in(image)}
-        for name, image in versions.images.items()
+        for name, image in versions.images
     ]
     skews = _scheduler_problems(versions.api_server, schedulers)
     problems = list(filter(None, (_client_problem(versions), *skews)))

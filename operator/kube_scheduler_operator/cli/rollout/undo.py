@@ -49,7 +49,7 @@ from ..cluster.scheduler_contents import (
     find_content,
     read_contents,
     readable,
-    running_content,
+    rolled_out_content,
 )
 from ..console.errors import CommandError
 
@@ -238,7 +238,7 @@ async def plan_managed_undo(
         )
     settings = _restored(snapshot, inputs)
     objects = InputObjects({kind.kind: obj for kind, obj in settings.items()}, {})
-    running = readable(running_content(contents))
+    running = readable(rolled_out_content(contents))
     _, after = await proposed_managed(api, snapshot.platform, objects, scheduler, running)
     left = () if target.parsed is None else changes(target.parsed, after)
     _refuse_unproved(snapshot.platform, scheduler, target, left)
@@ -288,7 +288,7 @@ async def plan_secondary_undo(
         others="SchedulerProfiles, SchedulerExtenders, the image of the control plane's scheduler "
         "and the operator's version cause other differences.",
     )
-    now = next((content.inputs for content in contents if content.runs), None)
+    now = next((content.inputs for content in contents if content.desired), None)
     return undo if now is None else _with_edits(undo, inputs, now)
 
 

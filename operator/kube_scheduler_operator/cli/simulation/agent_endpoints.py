@@ -21,9 +21,10 @@ from ...kube.errors import KubeError, NotFound
 from ...kube.resource import DAEMON_SETS, PODS, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
 from ...operator.secondary.content import content_of
 from ...operator.secondary.history import read as read_history
+from ...operator.status.running import hashes_that_run
 from ...simulate.kinds import pod_name
 from ..cluster.operator_objects import list_by_name
-from ..cluster.scheduler_contents import list_scheduler_pods, read_config_maps, running_hash
+from ..cluster.scheduler_contents import desired_hash, list_scheduler_pods, read_config_maps
 from ..console.errors import CommandError, error_message
 
 _CONTAINER: Final = "extender-"
@@ -139,7 +140,8 @@ async def _add_secondary(
 ) -> None:
     """Add the agents in the Pods of a SecondaryScheduler."""
     pods = await list_scheduler_pods(api, scheduler)
-    hashes = {running_hash(scheduler), *(entry.hash for entry in read_history(scheduler))}
+    hashes = {desired_hash(scheduler), *hashes_that_run(scheduler)}
+    hashes |= {entry.hash for entry in read_history(scheduler)}
     config_maps = await read_config_maps(api, scheduler, hashes - {""})
     containers = {key: _containers(config_map) for key, config_map in config_maps.items()}
     for pod in pods:

@@ -24,6 +24,7 @@ from ...operator.secondary.content import config_map_name, content_of
 from ...operator.secondary.status import LEASE_SHARED
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
+from ...operator.status.running import reported_image
 from ...simulate.configuration import profiles_of
 from ..cluster.compare import ParsedRevision, parse_revision
 from ..cluster.operands import lease_of
@@ -215,11 +216,11 @@ def _operand_problem(scheduler: Object, content: ParsedRevision, platform: Platf
     The hash that the status has is short enough for a search for another content with it, so image
     and command have to agree with what administrators and the operator wrote as well.
     """
-    spec, status = mapping(scheduler.get("spec")), mapping(scheduler.get("status"))
-    if not content.image or content.image != status.get("image"):
+    spec = mapping(scheduler.get("spec"))
+    reported = reported_image(scheduler, running_hash(scheduler))
+    if not content.image or content.image != reported:
         return (
-            f'its content has the image "{content.image}", but status.image is '
-            f'"{status.get("image") or ""}"'
+            f'its content has the image "{content.image}", but its status has "{reported}" for it'
         )
     command = tuple(map(str, spec.get("command") or ()))
     allowed = (command,) if command else ((names.OPERAND,), platform.operand_command)

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.management import REMOVED, UNMANAGED
-from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.times import seconds_left
 from ...kube.resource import (
@@ -34,6 +33,7 @@ from ..model.apply import new_object
 from ..model.plan import Create, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
 from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, Status, merge_conditions
+from ..status.running import images_that_run
 from .conditions import without_kubescheduler
 from .managed import scheduler_conditions
 from .operand_image import operand_image, operand_version
@@ -105,8 +105,8 @@ def _images(snapshot: Snapshot) -> set[str]:
     """The images of all schedulers: the control plane's, else those of SecondarySchedulers."""
     if snapshot.platform.owns_static_pods:
         return {operand_pods.read(pod).image for pod in snapshot.operand_pods.values()}
-    statuses = (mapping(obj.get("status")) for obj in snapshot.secondaries.schedulers.values())
-    return {str(status["image"]) for status in statuses if status.get("image")}
+    schedulers = snapshot.secondaries.schedulers.values()
+    return {image for scheduler in schedulers for image in images_that_run(scheduler)}
 
 
 def _versions_of_the_release(snapshot: Snapshot, own: str, images: set[str]) -> dict[str, str]:

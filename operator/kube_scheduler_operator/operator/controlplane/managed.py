@@ -37,6 +37,7 @@ from ..status.conditions import (
     condition_in,
     problem_condition,
 )
+from ..status.running import images_that_run
 from .status import new_status, observed_generations
 
 RECORD_BYTES: Final = 128 * 1024
@@ -327,11 +328,11 @@ def skew_condition(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Cond
     type_ = names.VERSION_SKEW
     problems = []
     for name, obj in schedulers.items():
-        image = str(mapping(obj.get("status")).get("image") or "")
-        with suppress(ValueError):
-            problem = version_skew(Version.of_image(image), Version.parse(snapshot.server_version))
-            if problem:
-                problems.append(("NotSupported", f"{name}: {problem}"))
+        for image in images_that_run(obj):
+            with suppress(ValueError):
+                version, server = Version.of_image(image), Version.parse(snapshot.server_version)
+                if problem := version_skew(version, server):
+                    problems.append(("NotSupported", f"{name}: {problem}"))
     if problems:
         return problem_condition(type_, problems)
     message = f"the API server is {snapshot.server_version}"

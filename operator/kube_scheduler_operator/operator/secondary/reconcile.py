@@ -321,6 +321,7 @@ def _observe(
         result=result,
         target=contents.get(running),
         served=_served(pods, contents),
+        images={key: content.image for key, content in contents.items()},
         claim=claim,
     )
     return state, contents

@@ -30,6 +30,7 @@ from ..status.conditions import (
     warnings_condition,
 )
 from ..status.object_status import Report, condition_events
+from ..status.running import list_running
 from ..status.scheduler_lease import lease_duration, lease_health
 from .assignment import Claim, assign, in_effect
 from .content import SecondaryContent, running_hash
@@ -75,6 +76,7 @@ class SchedulerState:
     version: Version | None = None  # of its kube-scheduler; None if it was not composed
     readable: bool = True  # whether the operator can read its namespace
     served: frozenset[str] = frozenset()  # the schedulerNames that each of its Ready pods serves
+    images: Mapping[str, str] = field(default_factory=dict)  # of the contents that exist, by hash
     claim: Claim | None = None  # the pods that it claims; None without `spec.assign`
 
     @property
@@ -128,13 +130,15 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
             if state.version is not None
             else before.get("profiles") or []
         )
+    holder = _holder(snapshot, state)
+    serving = {pod.name: pod.hash for pod in state.pods if pod.serves}
+    status["running"] = list_running(serving, holder, state.images)
     if assigned.assignment is not None:
         status["assignment"] = assigned.assignment
     if called := _called(state, before):
         status["extenders"] = called
     if state.history:
         status["history"] = write(state.history)
-    holder = _holder(snapshot, state)
     if holder:
         status["leaseHolder"] = holder
     message = degraded.message if degraded.status == "True" else ""

@@ -80,7 +80,7 @@ def versions(
     client: str, operator: str, *, payload: bool = False, scheduler: str = "v1.35.4"
 ) -> Versions:
     image = f"example.com/kube-scheduler:{scheduler}"
-    return Versions(client, operator, payload, "v1.37.0", {"node a": image})
+    return Versions(client, operator, payload, "v1.37.0", [("node a", image)])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_another_version_of_the_operator_has_a_note_about_simulations() -> None:
 
 
 def test_an_image_without_a_version_is_not_compared() -> None:
-    found = Versions("0.1.0", "0.1.0", False, "v1.35.0", {"node a": "x:own"})
+    found = Versions("0.1.0", "0.1.0", False, "v1.35.0", [("node a", "x:own")])
     report = summarize(found)
     assert report["fits"]
     assert report["notes"] == [

@@ -127,7 +127,7 @@ async def test_a_content_with_another_image_than_the_status_is_not_started(
     assert found.operand == OWN
     assert found.doubts == (
         f'the image of SecondaryScheduler mine is not started: its content has the image "{REAL}", '
-        'but status.image is "registry.invalid/other:v1.35.4"',
+        'but its status has "registry.invalid/other:v1.35.4" for it',
     )
 
 
