@@ -26,8 +26,8 @@ def test_while_a_new_image_cannot_be_pulled_the_former_one_is_reported(world: Wo
     bad = world.running()
     assert bad != good
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}
-    status = [{"name": "kube-scheduler", "ready": False, "state": waiting}]
-    world.pod(bad, 5, phase="Pending", containerStatuses=status)
+    statuses = [{"name": "kube-scheduler", "ready": False, "state": waiting}]
+    world.pod(bad, 5, phase="Pending", containerStatuses=statuses)
     world.run()
     status = world.status()
     assert (status["configHash"], status["image"]) == (bad, NEW), "it is rolled out"
