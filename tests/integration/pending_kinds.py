@@ -18,6 +18,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PRIORITIES: Final = {"pending-high": 1000, "pending-never": 900}
 DRIVER: Final = "pending.example.com"
+READY: Final = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
 _STORAGE: Final = "/apis/storage.k8s.io/v1"
 _DRA: Final = "/apis/resource.k8s.io/v1"
 
@@ -77,8 +78,7 @@ class Situation:
     def node(self, name: str, zone: str) -> None:
         amounts = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "20Gi", "pods": "10"}
         labels = {HOST: self.name(name), ZONE: zone, "disk": "ssd", "generation": "3"}
-        ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
-        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [READY]}
         metadata = {"name": self.name(name), "labels": labels}
         self.nodes.append({"metadata": metadata, "spec": {}, "status": status})
 
@@ -241,18 +241,21 @@ class Kind:
 
     arrange: Change  # makes the pod wait
     cause: str  # a part of one cause, or of kube-scheduler's own words for it
-    fix: str  # a part of the first change that is named; empty: no change is expected
+    fix: str  # a part of a change that is named; empty: no change is expected
     repair: Change | None  # makes that change; None: nothing is repaired
+    first: str = ""  # a part of the change that is named first; empty: `fix`
 
 
 KINDS: dict[str, Kind] = {}
 
 
-def kind(cause: str, fix: str = "", repair: Change | None = None) -> Callable[[Change], Change]:
+def kind(
+    cause: str, fix: str = "", repair: Change | None = None, *, first: str = ""
+) -> Callable[[Change], Change]:
     """Register a kind; `{}` stands for the prefix of the situation's names."""
 
     def register(arrange: Change) -> Change:
-        KINDS[arrange.__name__.replace("_", " ").strip()] = Kind(arrange, cause, fix, repair)
+        KINDS[arrange.__name__.replace("_", " ").strip()] = Kind(arrange, cause, fix, repair, first)
         return arrange
 
     return register
@@ -349,14 +352,15 @@ def no_room_for_another_pod(situation: Situation) -> None:
 # --- nodes ----------------------------------------------------------------------------------------
 
 
-@kind("nodeSelector demands the label disk=tape", "remove disk=tape from the nodeSelector",
-      _without("nodeSelector"))  # fmt: skip
+@kind("demands the label disk=tape, which no node has; nodes have ssd",
+      "remove disk=tape from the nodeSelector", _without("nodeSelector"),
+      first="label a node: kubectl label node NODE disk=tape")  # fmt: skip
 def a_label_that_no_node_has(situation: Situation) -> None:
     situation.spec["nodeSelector"] = {"disk": "tape"}
 
 
 @kind("demands the label disk=tape", "remove disk=tape from the nodeSelector",
-      _spec(nodeSelector={ZONE: "y"}))  # fmt: skip
+      _spec(nodeSelector={ZONE: "y"}), first="label a node")  # fmt: skip
 def one_of_two_labels_that_no_node_has(situation: Situation) -> None:
     situation.spec["nodeSelector"] = {"disk": "tape", ZONE: "y"}
 
@@ -416,8 +420,8 @@ def a_taint_that_evicts(situation: Situation) -> None:
     situation.taints({"key": "broken", "effect": "NoExecute"})
 
 
-@kind("the taint node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
-      "tolerate node.cloudprovider.kubernetes.io/uninitialized",
+@kind("the cloud controller manager has not initialized the node",
+      "make the cloud-controller-manager run",
       lambda s: s.patch_node(0, {"spec": {"taints": []}}))  # fmt: skip
 def nodes_that_no_cloud_provider_has_initialized(situation: Situation) -> None:
     key = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -452,8 +456,8 @@ def two_constraints_of_every_node(situation: Situation) -> None:
     situation.taints({"key": "k", "effect": "NoSchedule"})
 
 
-@kind("uses the host port 8080/TCP", "remove the hostPort 8080/TCP",
-      lambda s: s.spec["containers"][0].pop("ports") and None)  # fmt: skip
+@kind("pod pending-kinds/{}-on-0-0 uses the host port 8080/TCP", "remove the hostPort 8080/TCP",
+      lambda s: s.spec["containers"][0].pop("ports") and None, first="add a node")  # fmt: skip
 def a_host_port_that_is_used(situation: Situation) -> None:
     situation.runs_everywhere()
     for pod in (*situation.running, situation.waiting):
@@ -461,7 +465,7 @@ def a_host_port_that_is_used(situation: Situation) -> None:
 
 
 @kind("uses the host port 53/UDP", "remove the hostPort 53/UDP",
-      lambda s: s.spec["containers"][0]["ports"].pop() and None)  # fmt: skip
+      lambda s: s.spec["containers"][0]["ports"].pop() and None, first="add a node")  # fmt: skip
 def one_of_two_host_ports_that_is_used(situation: Situation) -> None:
     situation.runs_everywhere()
     udp = {"containerPort": 53, "hostPort": 53, "protocol": "UDP"}
@@ -478,21 +482,22 @@ def _term(app: str, key: str, **fields: Any) -> Object:
     return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key, **fields}
 
 
-@kind(f"a pod with app=web runs in the node's {HOST}",
-      "remove the pod anti-affinity to pods with app=web", _without("affinity"))  # fmt: skip
+@kind(f"pod pending-kinds/{{}}-on-0-0 with app=web runs in {HOST} {{}}-a (pod anti-affinity)",
+      "remove the pod anti-affinity to pods with app=web", _without("affinity"),
+      first="add a node")  # fmt: skip
 def an_anti_affinity(situation: Situation) -> None:
     situation.runs_everywhere()
     situation.affinity("podAntiAffinity", _term("web", HOST))
 
 
-@kind(f"no pod with app=db runs in the node's {ZONE}",
+@kind(f"no pod with app=db in namespace pending-kinds runs in {ZONE} y (pod affinity), nor else",
       "remove the pod affinity to pods with app=db", _without("affinity"))  # fmt: skip
 def an_affinity_to_pods_that_do_not_run(situation: Situation) -> None:
     situation.affinity("podAffinity", _term("db", ZONE))
 
 
 @kind(
-    "no pod with app=db runs",
+    "pods with these labels run in namespace pending-kinds-other",
     "remove the pod affinity to pods with app=db",
     lambda s: s.affinity("podAffinity", _term("db", ZONE, namespaces=[OTHER_NAMESPACE])),
 )
@@ -509,14 +514,15 @@ def an_affinity_to_a_pod_on_a_full_node(situation: Situation) -> None:
 
 
 @kind("a pod there has anti-affinity to pods with app=web", "change the label app=web",
-      lambda s: s.waiting["metadata"]["labels"].update(app="new"))  # fmt: skip
+      lambda s: s.waiting["metadata"]["labels"].update(app="new"), first="add a node")  # fmt: skip
 def an_anti_affinity_of_running_pods(situation: Situation) -> None:
     situation.runs_everywhere(affinity={"podAntiAffinity": {REQUIRED: [_term("web", HOST)]}})
 
 
-@kind(f"differ by more than 1 between values of {ZONE}",
+@kind("would break maxSkew 1; pods with app=web: 2 in x, 0 in y",
       f"use ScheduleAnyway for the spread over {ZONE}",
-      lambda s: s.spread(ZONE, whenUnsatisfiable="ScheduleAnyway"))  # fmt: skip
+      lambda s: s.spread(ZONE, whenUnsatisfiable="ScheduleAnyway"),
+      first="raise maxSkew to 3")  # fmt: skip
 def a_spread_whose_other_zone_is_full(situation: Situation) -> None:
     situation.runs(0)
     situation.runs(1)
@@ -524,14 +530,14 @@ def a_spread_whose_other_zone_is_full(situation: Situation) -> None:
     situation.spread(ZONE)
 
 
-@kind("between values of rack", "use ScheduleAnyway for the spread over rack",
+@kind("the node has no label rack", "use ScheduleAnyway for the spread over rack",
       lambda s: s.spread("rack", whenUnsatisfiable="ScheduleAnyway"))  # fmt: skip
 def a_spread_over_a_label_that_no_node_has(situation: Situation) -> None:
     situation.spread("rack")
 
 
-@kind(f"between values of {ZONE}", f"use ScheduleAnyway for the spread over {ZONE}",
-      lambda s: s.spread(ZONE, whenUnsatisfiable="ScheduleAnyway"))  # fmt: skip
+@kind("minDomains is 3 and 2 values count, so the minimum is 0", "set minDomains to 2",
+      lambda s: s.spread(ZONE, minDomains=2))  # fmt: skip
 def a_spread_over_more_zones_than_there_are(situation: Situation) -> None:
     situation.runs_everywhere()
     situation.spread(ZONE, minDomains=3)
@@ -542,6 +548,135 @@ def a_priority_that_may_not_preempt(situation: Situation) -> None:
     situation.runs_everywhere("2")
     situation.requests(cpu="3")
     situation.spec["priorityClassName"] = "pending-never"
+
+
+@kind("y counts (nodeTaintsPolicy Ignore) although its nodes have the taint broken:NoSchedule",
+      "set nodeTaintsPolicy to Honor", lambda s: s.spread(ZONE, nodeTaintsPolicy="Honor"),
+      )  # fmt: skip
+def a_spread_over_a_zone_whose_nodes_are_tainted(situation: Situation) -> None:
+    situation.runs(0)
+    situation.nodes[2]["spec"]["taints"] = [{"key": "broken", "effect": "NoSchedule"}]
+    situation.spread(ZONE)
+
+
+@kind("pods with app=web: 1 in x, 0 in y", "set nodeAffinityPolicy to Honor",
+      lambda s: s.spread(ZONE, nodeAffinityPolicy="Honor"))  # fmt: skip
+def a_spread_over_a_zone_that_the_selector_excludes(situation: Situation) -> None:
+    situation.runs(0)
+    situation.spec["nodeSelector"] = {ZONE: "x"}
+    situation.spread(ZONE, nodeAffinityPolicy="Ignore")
+
+
+@kind("pods with app=web: 2 in x, 0 in y", "add pod-template-hash to matchLabelKeys",
+      lambda s: s.spread(ZONE, matchLabelKeys=["pod-template-hash"]))  # fmt: skip
+def a_spread_that_counts_pods_of_the_old_template(situation: Situation) -> None:
+    for node in (0, 1):
+        situation.runs(node)["metadata"]["labels"]["pod-template-hash"] = "old"
+    situation.runs(2, "4", app="other")
+    situation.waiting["metadata"]["labels"]["pod-template-hash"] = "new"
+    situation.spread(ZONE)
+
+
+@kind("the pod itself has other labels", "raise maxSkew to 2", lambda s: s.spread(
+      ZONE, labelSelector={"matchLabels": {"app": "other"}}, maxSkew=2))  # fmt: skip
+def a_spread_whose_selector_does_not_match_the_pod(situation: Situation) -> None:
+    situation.runs(0, app="other")
+    situation.runs(1, app="other")
+    situation.runs(2, "4", app="full")
+    situation.spread(ZONE, labelSelector={"matchLabels": {"app": "other"}})
+
+
+@kind("pods with app=web: 1 in {}-a, 0 in {}-b", "raise maxSkew to 2",
+      lambda s: s.spread(HOST, maxSkew=2))  # fmt: skip
+def a_spread_over_nodes_of_which_one_is_full(situation: Situation) -> None:
+    situation.runs(0)
+    situation.runs(2)
+    situation.runs(1, "4", app="full")
+    situation.spread(HOST)
+
+
+@kind("with app=web runs in", "add pod-template-hash to matchLabelKeys of the pod anti-affinity",
+      lambda s: s.affinity("podAntiAffinity",
+                           _term("web", HOST, matchLabelKeys=["pod-template-hash"])))  # fmt: skip
+def an_anti_affinity_to_pods_of_the_old_template(situation: Situation) -> None:
+    situation.runs_everywhere()
+    for pod in situation.running:
+        pod["metadata"]["labels"]["pod-template-hash"] = "old"
+    situation.waiting["metadata"]["labels"]["pod-template-hash"] = "new"
+    situation.affinity("podAntiAffinity", _term("web", HOST))
+
+
+@kind("the node has no label rack, the topologyKey of the pod affinity",
+      "remove the pod affinity", _without("affinity"), first="add a node")  # fmt: skip
+def an_affinity_per_a_label_that_the_pods_node_lacks(situation: Situation) -> None:
+    situation.nodes[2]["metadata"]["labels"]["rack"] = "1"
+    situation.runs(2, "4", app="db")
+    situation.affinity("podAffinity", _term("db", "rack"))
+
+
+@kind(f"in namespace pending-kinds runs in {ZONE} x (pod affinity); some run in y",
+      "request 1 of cpu instead of 2", _requests(cpu="1"))  # fmt: skip
+def an_affinity_to_pods_of_a_zone_with_little_room(situation: Situation) -> None:
+    situation.runs(2, "3", app="db")
+    situation.affinity("podAffinity", _term("db", ZONE))
+    situation.requests(cpu="2")
+
+
+@kind("pods with these labels run in namespace pending-kinds-other", "remove the pod affinity",
+      _without("affinity"))  # fmt: skip
+def an_affinity_to_chosen_namespaces_without_such_pods(situation: Situation) -> None:
+    situation.runs(2, app="db")["metadata"]["namespace"] = OTHER_NAMESPACE
+    chosen = {"matchLabels": {"team": "none"}}
+    situation.affinity("podAffinity", _term("db", ZONE, namespaceSelector=chosen))
+
+
+# --- the node of a pod --------------------------------------------------------------------------
+
+
+@kind("1 of 1 pods run on the node (allocatable pods)", "add a node",
+      lambda s: s.node("d", "y"))  # fmt: skip
+def nodes_that_are_full_of_pods(situation: Situation) -> None:
+    situation.every_node(pods="1")
+    situation.runs_everywhere()
+
+
+@kind("the node has too little free disk space (DiskPressure)", "free disk space on the node",
+      lambda s: s.patches.append((f"/api/v1/nodes/{s.name('a')}/status",
+                                  {"status": {"conditions": [READY]}})))  # fmt: skip
+def nodes_with_disk_pressure(situation: Situation) -> None:
+    situation.taints({"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"})
+    for node in situation.nodes:
+        node["status"]["conditions"] = [READY, {**READY, "type": "DiskPressure"}]
+
+
+@kind("Cilium's agent is not ready on the node", "make the Pod of Cilium on the node Ready",
+      lambda s: s.patch_node(0, {"spec": {"taints": []}}))  # fmt: skip
+def nodes_whose_network_plugin_has_not_started(situation: Situation) -> None:
+    situation.taints({"key": "node.cilium.io/agent-not-ready", "effect": "NoSchedule"})
+
+
+@kind("the agent of ebs.csi.aws.com is not ready on the node",
+      "make the Pod of ebs.csi.aws.com on the node Ready",
+      lambda s: s.patch_node(0, {"spec": {"taints": []}}))  # fmt: skip
+def nodes_whose_storage_driver_has_not_started(situation: Situation) -> None:
+    situation.taints({"key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute"})
+
+
+@kind("and no node has the label disktype; nodes have the label disk",
+      "label a node: kubectl label node NODE disktype=ssd",
+      lambda s: s.patch_node(0, {"metadata": {"labels": {"disktype": "ssd"}}}))  # fmt: skip
+def a_selector_with_a_misspelt_label(situation: Situation) -> None:
+    situation.spec["nodeSelector"] = {"disktype": "ssd"}
+
+
+@kind("the pod's nodeSelector demands disk=tape, and the node has disk=ssd",
+      "remove disk=tape from the nodeSelector", _without("nodeSelector"),
+      first="request 1 of cpu instead of 2")  # fmt: skip
+def a_selector_for_a_full_node(situation: Situation) -> None:
+    situation.nodes[0]["metadata"]["labels"]["disk"] = "tape"
+    situation.runs(0, "3")
+    situation.spec["nodeSelector"] = {"disk": "tape"}
+    situation.requests(cpu="2")
 
 
 # --- volumes --------------------------------------------------------------------------------------
@@ -576,7 +711,7 @@ def a_claim_without_a_volume_and_a_provisioner(situation: Situation) -> None:
 
 
 @kind("no free PersistentVolume of StorageClass {}-disk", "request 1 of cpu instead of 2",
-      _requests(cpu="1"))  # fmt: skip
+      _requests(cpu="1"), first="create a PersistentVolume")  # fmt: skip
 def the_only_free_volume_is_on_a_full_node(situation: Situation) -> None:
     situation.storage_class("kubernetes.io/no-provisioner", "WaitForFirstConsumer")
     situation.volume(HOST, situation.name("a"))

@@ -217,7 +217,10 @@ def _pod(pod: Mapping[str, Any]) -> Object:
 def _node(node: Mapping[str, Any]) -> Object:
     reported = node.get("status") or {}
     status = _kept(reported, ("allocatable", "capacity", "declaredFeatures", "features", "images"))
-    status |= _conditions(reported, "Ready".__eq__, ("type", "status"))
+    status |= _conditions(reported, "Ready".__eq__, ("type", "status", "message"))
+    for condition in status.get("conditions", ()):
+        if condition.get("status") == "True":
+            condition.pop("message", None)
     spec = _kept(node.get("spec"), ("taints", "unschedulable", "providerID"))
     return {"spec": spec, "status": status}
 

@@ -41,6 +41,31 @@ def owner_of(obj: Mapping[str, Any]) -> str:
     return f"{kind}/{name}"
 
 
+_TEMPLATES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (_DEPLOYMENT, "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"),
+        "spec.template.",
+    ),
+    "Pod": "",
+}
+"""Where the objects of Kubernetes have the template of a pod."""
+
+
+def edited_object(world: World, pod: Mapping[str, Any]) -> tuple[str, str]:
+    """Return (Kind namespace/name of the object whose owner edits this pod, its path of the pod).
+
+    Of an object whose fields are not known, the pod itself is returned: its fields show what to
+    change there.
+    """
+    namespace, owner = pod["metadata"]["namespace"], owner_of(pod)
+    kind, _, name = owner.partition("/")
+    if kind == REPLICA_SETS.kind and (found := world.get(REPLICA_SETS, name, namespace)):
+        kind, _, name = owner_of(found).partition("/")
+    if kind not in _TEMPLATES:
+        kind, name = PODS.kind, pod["metadata"]["name"]
+    return f"{kind} {namespace}/{name}", _TEMPLATES[kind]
+
+
 def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
     """Return the pods of a workload: those that wait first, each group by age."""
     owners = _controllers(world, kind, namespace, name)

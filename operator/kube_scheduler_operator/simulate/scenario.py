@@ -12,8 +12,8 @@ from ..base.objects import controller_of
 from ..kube.label_selector import matches
 from ..kube.resource import Resource
 from ..kube.store import MIRROR_ANNOTATION
-from .constraints import UNSCHEDULABLE_TAINT
 from .kinds import BUDGETS, CSI_NODES, HOSTNAME, NODES, PODS, RESOURCE_SLICES, Object, pod_name
+from .taint_constraints import UNSCHEDULABLE_TAINT
 from .workloads import DAEMON_SET, SimulatedWorkload, pinned
 from .world import World
 

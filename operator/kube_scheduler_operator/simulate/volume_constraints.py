@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from . import volume_facts
-from .constraint import Constraint, containers, removing
+from .constraint import Constraint, Rank, containers, removing
 from .kinds import CLAIMS, PODS, RESOURCE_CLAIMS, STORAGE_CLASSES, Object
 from .world import World
 
@@ -35,7 +35,10 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
             label = content.get("driver") or source
             text = f"the volume {name} ({label}) cannot be used there"
             fix = f"remove the volume {name} ({label})"
-        yield Constraint("volumes", text, fix, removing(volume, "spec", "volumes"), on=on)
+        rank = Rank.DROP if fix.startswith("remove ") else Rank.MEND
+        yield Constraint(
+            "volumes", text, fix, removing(volume, "spec", "volumes"), on=on, rank=rank
+        )
 
 
 def _on_node(name: str, namespace: str, world: World) -> volume_facts.Fact | None:
@@ -136,7 +139,8 @@ def device_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         if wanted and world.get(RESOURCE_CLAIMS, wanted, pod["metadata"]["namespace"]) is None:
             text = f"ResourceClaim {wanted} does not exist"
             fix = f"create ResourceClaim {wanted}"
-        yield Constraint("devices", text, fix, partial(_remove_claim, name=name))
+        rank = Rank.DROP if fix.startswith("remove ") else Rank.MEND
+        yield Constraint("devices", text, fix, partial(_remove_claim, name=name), rank=rank)
 
 
 def _remove_claim(pod: Object, name: str) -> None:

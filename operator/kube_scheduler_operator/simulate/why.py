@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -17,11 +17,20 @@ from ..base.quantities import amounts
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..scheduling.policies.pods import Demand
 from .configuration import profiles_of
-from .constraint import Constraint, containers
-from .constraints import FAMILIES, MOST_TRIED, constraints_of, quantity_text, tried, without
+from .constraint import Constraint, Rank, containers
+from .constraints import (
+    FAMILIES,
+    MOST_TRIED,
+    constraints_of,
+    number_of_pods,
+    quantity_text,
+    tried,
+    without,
+)
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import HOSTNAME, NODES, PODS, Object
+from .owners import edited_object
 from .probes import (
     ALL,
     EXTENDERS,
@@ -33,6 +42,7 @@ from .probes import (
     reasons,
     whole_reason,
 )
+from .profile_rules import profile_rules
 from .run import IMPOSSIBLE, Run, RunOptions, gates_of, serving, simulated_names
 from .utilization import Utilization, utilization_of
 from .world import World
@@ -40,6 +50,9 @@ from .world import World
 _MOST_COMBINATIONS: Final = 6
 _MOST_KINDS: Final = 12
 _LARGEST: Final = 8
+_REQUESTS: Final = "requests"
+_MOST_FACTS: Final = 6
+"""Sentences about the nodes of a constraint, each a group of its own."""
 _TRIES: Final = 100
 _TRY_SECONDS: Final = 0.05
 
@@ -49,7 +62,7 @@ class Cause:
     """Why a group of nodes is excluded."""
 
     text: str
-    scheduler: tuple[str, ...] = ()  # kube-scheduler's own reasons of this family, over all nodes
+    scheduler: tuple[str, ...] = ()  # kube-scheduler's own reasons for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,9 @@ class Fix:
     nodes: tuple[str, ...]  # where the pod fits then
     changes: int = 1
     size: int = 0  # how much a change takes away, to compare single changes: 0 is least
+    rank: int = Rank.DROP  # one of Rank
+    object: str = ""  # Kind namespace/name of what a user edits; empty: the text names it
+    field: str = ""  # the path of the field there
 
 
 @dataclass(slots=True)
@@ -82,7 +98,8 @@ class Explanation:
     candidates: list[str] = field(default_factory=list)  # nodes that all filters accept
     groups: list[Group] = field(default_factory=list)  # the other nodes, largest group first
     message: str = ""  # kube-scheduler's message for the pod as it is
-    fixes: list[Fix] = field(default_factory=list)  # the smallest change first
+    # what a person would do first, then the smallest change
+    fixes: list[Fix] = field(default_factory=list)
     # requests that no node of the cluster could satisfy even if it was empty
     impossible: list[str] = field(default_factory=list)
     # what kube-scheduler does with the pod now
@@ -138,6 +155,7 @@ class _Inquiry:
         gates = gates_of(options)
         profile = profile_named(options, answer.scheduler)
         self._families = families_of(profile, gates)
+        self._rules = profile_rules(profile)
         scoring = effective_plugins(profile, gates).points["score"]
         self._scores = {plugin.name for plugin in scoring}
         if options.extenders:
@@ -181,8 +199,11 @@ class _Inquiry:
             (explanation.decision,) = (await run.schedule([self._pod])).values()
             run.forget([self._pod])
             explanation.extenders = run.extenders.explain(explanation.pod)
-            if not explanation.candidates:
+            if not explanation.candidates and all(each.fix for each in self._constraints):
                 await self._new_nodes()
+            explanation.fixes.sort(
+                key=lambda fix: (fix.rank, fix.changes, fix.size, -len(fix.nodes))
+            )
             explanation.notes += run.notes
         if explanation.candidates and IMAGE_LOCALITY in self._scores:
             alone = self._scores == {IMAGE_LOCALITY} and not self._options.extenders
@@ -228,7 +249,10 @@ class _Inquiry:
                 causes |= self._by_extender(decision)
             always = rest.get(family, set())
             generic = Cause("; ".join(texts) or f"rejected by {family}")
-            self._add_generic(causes, generic, self._rejected(decision), always)
+            rule = Cause(self._rules.get(family) or generic.text)
+            if family not in by_family:
+                generic = rule
+            self._add_generic(causes, generic, rule, self._rejected(decision), always)
         return excluded, own
 
     def _questions(self, by_family: Mapping[str, list[Constraint]]) -> list[tuple[Object, str]]:
@@ -252,21 +276,23 @@ class _Inquiry:
     def _add_generic(
         causes: dict[Cause | Constraint, set[str]],
         generic: Cause,
+        rule: Cause,
         nodes: set[str],
         always: set[str],
     ) -> None:
         """Add the nodes that no single constraint of the pod excludes.
 
-        `nodes` are those that the family excludes, `always` those without any constraint.
+        `nodes` are those that the family excludes, `always` those without any constraint, because
+        of `rule`.
         """
         if always:  # not because of a constraint of this pod
             for known_cause in list(causes):
                 causes[known_cause] = causes[known_cause] - always
-            causes[generic] = always & nodes
+            causes[rule] = always & nodes
         known = set().union(*causes.values())
         if nodes - known:
             # Only the constraints together exclude these.
-            causes[generic] = (nodes - known) | (always & nodes)
+            causes[generic] = causes.get(generic, set()) | (nodes - known)
 
     def _by_extender(self, decision: PodDecision) -> dict[Cause | Constraint, set[str]]:
         """Return the nodes that our own extenders rejected, by extender and reason."""
@@ -287,12 +313,15 @@ class _Inquiry:
         own: Mapping[str, tuple[str, ...]],
     ) -> None:
         causes_of: dict[str, list[Cause]] = {node: [] for node in self._nodes}
+        full = number_of_pods(self._world)
         for family in self._families:
             for reason, nodes in excluded.get(family, {}).items():
-                on = reason.on if isinstance(reason, Constraint) else None
-                for node in nodes:
-                    text = (on(node) if on else "") or reason.text
-                    causes_of[node].append(Cause(text, own.get(family, ())))
+                words = own.get(family, ())
+                on = full if family == _REQUESTS else None
+                if isinstance(reason, Constraint):
+                    words, on = reason.reasons(words), reason.on
+                for node, text in _facts(reason.text, on, sorted(nodes)).items():
+                    causes_of[node].append(Cause(text, words))
         groups: dict[tuple[Cause, ...], list[str]] = {}
         for node, causes in causes_of.items():
             if causes:
@@ -312,6 +341,8 @@ class _Inquiry:
             for what, nodes in causes.items()
             if isinstance(what, Constraint) and nodes
         }
+        fixed = set().union(*(nodes for what, nodes in blocking.items() if not what.fix))
+        blocking = {what: nodes - fixed for what, nodes in blocking.items() if what.fix}
         tried = list(blocking)
         answers = await self._ask([(without(self._pod, [change]), ALL) for change in tried])
         usage = utilization_of(self._world)
@@ -321,17 +352,42 @@ class _Inquiry:
             if decision.candidates
         }
         for constraint, nodes in helps.items():
+            size = FAMILIES[constraint.family].size
             if constraint.resource:
                 fix = await self._smaller_request(constraint, nodes or [], usage)
+                explanation.fixes.append(replace(fix, size=fix.size or size))
             else:
-                fix = Fix(constraint.fix, tuple(nodes or ()))
-            explanation.fixes.append(
-                replace(fix, size=fix.size or FAMILIES[constraint.family].size)
-            )
+                fix = Fix(constraint.fix, tuple(nodes or ()), size=size, rank=constraint.rank)
+                explanation.fixes.append(self._edited(fix, constraint.field))
+        explanation.fixes += await self._repairs(helps)
         explanation.impossible = list(self._impossible(usage))
         if not explanation.fixes:
             explanation.fixes += [fix async for fix in self._combinations(blocking)]
-        explanation.fixes.sort(key=lambda fix: (fix.changes, fix.size, -len(fix.nodes)))
+
+    async def _repairs(self, constraints: Iterable[Constraint]) -> list[Fix]:
+        """Return what helps and keeps the constraint, of constraints that keep the pod away."""
+        repairs = [
+            (repair, FAMILIES[constraint.family].size)
+            for constraint in constraints
+            for repair in constraint.repairs
+        ]
+        changed = []
+        for repair, _ in repairs:
+            changed.append((copy.deepcopy(self._pod), ALL))
+            repair.change(changed[-1][0])
+        answers = await self._ask(changed) if changed else []
+        return [
+            self._edited(Fix(repair.text, tuple(nodes), 1, size, repair.rank), repair.field)
+            for (repair, size), decision in zip(repairs, answers, strict=True)
+            if (nodes := decision.candidates)
+        ]
+
+    def _edited(self, fix: Fix, field: str) -> Fix:
+        """Name the object and the field that a user edits, from a path in the pod."""
+        if not field:
+            return fix
+        title, prefix = edited_object(self._world, self._pod)
+        return replace(fix, object=title, field=f"{prefix}{field}")
 
     async def _smaller_request(
         self, constraint: Constraint, nodes: Sequence[str], usage: Utilization
@@ -348,12 +404,14 @@ class _Inquiry:
             if answer.candidates:
                 less, before = quantity_text(resource, most), quantity_text(resource, asked)
                 return Fix(
-                    f"request {less} of {resource} instead of {before}", tuple(answer.candidates)
+                    f"request {less} of {resource} instead of {before}",
+                    tuple(answer.candidates),
+                    rank=Rank.LESS,
                 )
         # `without` leaves the overhead out as well.
         overhead = resource in (self._pod["spec"].get("overhead") or {})
         also = ", and use no RuntimeClass with an overhead of it" if overhead else ""
-        return Fix(f"request no {resource}{also}", tuple(nodes), size=_LARGEST)
+        return Fix(f"request no {resource}{also}", tuple(nodes), size=_LARGEST, rank=Rank.NOTHING)
 
     def _impossible(self, usage: Utilization) -> Iterator[str]:
         nodes = usage.allocatable.values()
@@ -383,7 +441,8 @@ class _Inquiry:
         for constraints, decision in zip(chosen, answers, strict=True):
             if decision.candidates:
                 text = ", and ".join(constraint.fix for constraint in constraints)
-                yield Fix(text, tuple(decision.candidates), len(constraints))
+                rank = max(constraint.rank for constraint in constraints)
+                yield Fix(text, tuple(decision.candidates), len(constraints), rank=rank)
 
     async def _new_nodes(self) -> None:
         """Add one more node like each kind of node that there is, and see where the pod fits."""
@@ -407,7 +466,8 @@ class _Inquiry:
         for name, (like, count) in added.items():
             if name in fitting:
                 others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
-                self._answer.fixes.append(Fix(f"add a node like {like}{others}", (like,), 2))
+                text = f"add a node like {like}{others}"
+                self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
 
     async def _candidates_of(self, nodes: int) -> Sequence[str]:
         """Return the nodes that accept the pod, once kube-scheduler has noticed all `nodes` nodes.
@@ -420,6 +480,19 @@ class _Inquiry:
                 return answer.candidates or ()
             await asyncio.sleep(_TRY_SECONDS)
         return ()
+
+
+def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> Mapping[str, str]:
+    """Return the cause of each node: what is known about it, else `text`.
+
+    If that differs between too many of them, all have `text`, with one as an example: 5,000 nodes
+    would otherwise be 5,000 groups.
+    """
+    facts = {node: (on(node) if on else "") or text for node in nodes}
+    if len(set(facts.values())) <= _MOST_FACTS:
+        return facts
+    node, example = next(row for row in facts.items() if row[1] != text)
+    return dict.fromkeys(nodes, f"{text}; for example, {example} ({node})")
 
 
 def _reduce(spec: Object, resource: str, to: float) -> bool:

@@ -70,7 +70,12 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "a spread": (
         {"topologySpreadConstraints": [SPREAD, {**SPREAD, "topologyKey": "host"}]},
         "use ScheduleAnyway for the spread over zone",
-        {"topologySpreadConstraints": [{**SPREAD, "topologyKey": "host"}]},
+        {
+            "topologySpreadConstraints": [
+                {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"},
+                {**SPREAD, "topologyKey": "host"},
+            ]
+        },
     ),
     "an anti-affinity": (
         {"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}},

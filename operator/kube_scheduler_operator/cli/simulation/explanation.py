@@ -232,7 +232,13 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "message": explanation.message,
         "impossible": explanation.impossible,
         "fixes": [
-            {"text": fix.text, "nodes": list(fix.nodes), "changes": fix.changes}
+            {
+                "text": fix.text,
+                "nodes": list(fix.nodes),
+                "changes": fix.changes,
+                "object": fix.object,
+                "field": fix.field,
+            }
             for fix in explanation.fixes
         ],
         "now": {
@@ -345,6 +351,8 @@ def _pending(explanation: Explanation) -> Iterator[str]:
             fits = f": it fits on {counted(len(fix.nodes), 'node')} then ({_named(fix.nodes)})"
             where = "" if fix.text.startswith("add a node") else fits
             yield f"  * {fix.text}{where}"
+            if fix.field:
+                yield f"    in {fix.object}: {fix.field}"
     elif explanation.nodes:
         yield "No single change and no combination of changes of the pod was found that helps."
 

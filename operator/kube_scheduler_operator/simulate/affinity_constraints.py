@@ -1,0 +1,242 @@
+"""Required affinity and anti-affinity to pods: the pod's own, and that of pods which run.
+
+Source: the plugin interpodaffinity (filtering.go) of Kubernetes 1.35, and the terms' namespaces in
+kube-scheduler/framework/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any, Final
+
+from ..base.objects import mapping
+from ..kube.label_selector import matches, requirements, written
+from .constraint import Constraint, Repair, removing
+from .kinds import NAMESPACES, NODES, PODS, Object, pod_name
+from .node_rules import REQUIRED
+from .world import World
+
+_NAMED: Final = 3
+_HASH: Final = "pod-template-hash"
+_VERBS: Final = {"podAffinity": "pod affinity", "podAntiAffinity": "pod anti-affinity"}
+
+
+def affinity_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+    yield from _own(pod, world)
+    yield from _of_others(pod, world)
+
+
+def _terms(spec: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    return list(mapping(mapping(spec.get("affinity")).get(kind)).get(REQUIRED) or ())
+
+
+def _own(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+    words = {
+        "podAffinity": "no pod {selector} runs in the node's {key}",
+        "podAntiAffinity": "a pod {selector} runs in the node's {key}",
+    }
+    for kind, text in words.items():
+        verb = _VERBS[kind]
+        for index, term in enumerate(_terms(pod["spec"], kind)):
+            found = _Term(pod, term, world)
+            chosen = f"with {found.selector}"
+            key = found.key
+            described = text.format(selector=chosen, key=key)
+            if kind == "podAffinity" and not found.domains:
+                described = f"no node has the label {key}, the topologyKey for pods {chosen}"
+            where = f"spec.affinity.{kind}.{REQUIRED}[{index}]"
+            repairs = _of_rollout(found, index, where) if kind == "podAntiAffinity" else ()
+            yield Constraint(
+                "pod affinity",
+                f"{described} ({verb})",
+                f"remove the {verb} to pods with {found.selector} per {key}",
+                removing(term, "spec", "affinity", kind, REQUIRED),
+                on=cache(found.missing if kind == "podAffinity" else found.present),
+                field=where,
+                repairs=tuple(repairs),
+                words="pod affinity rules" if kind == "podAffinity" else "pod anti-affinity rules",
+            )
+
+
+@dataclass(eq=False)
+class _Term:
+    """A term over a world."""
+
+    pod: Mapping[str, Any]
+    term: Mapping[str, Any]
+    world: World
+
+    @property
+    def key(self) -> str:
+        return str(self.term.get("topologyKey") or "")
+
+    @property
+    def selector(self) -> str:
+        return written(self.term.get("labelSelector")) or "any labels"
+
+    @cached_property
+    def domains(self) -> Mapping[str, str]:
+        """The domain of each node that has one."""
+        labels = {
+            node["metadata"]["name"]: mapping(node["metadata"].get("labels"))
+            for node in self.world.all(NODES)
+        }
+        return {node: own[self.key] for node, own in labels.items() if self.key in own}
+
+    @cached_property
+    def matching(self) -> list[tuple[Object, str]]:
+        """The pods with a node whose labels match, of all namespaces, each with its node."""
+        if self.term.get("labelSelector") is None:
+            return []
+        return [
+            (found, entry.node)
+            for entry in self.world.objects[PODS].values()
+            if entry.node
+            and matches(
+                self.term["labelSelector"],
+                mapping((found := entry.object())["metadata"].get("labels")),
+            )
+        ]
+
+    @cached_property
+    def in_reach(self) -> list[tuple[Object, str]]:
+        """Those of the namespaces that the term has."""
+        return [
+            (found, node)
+            for found, node in self.matching
+            if _reaches(self.term, self.pod, found["metadata"]["namespace"], self.world)
+        ]
+
+    @property
+    def namespaces(self) -> str:
+        """The namespaces that the term has, as a part of a sentence."""
+        names, chosen = self.term.get("namespaces") or (), self.term.get("namespaceSelector")
+        parts = [", ".join(names)] if names else []
+        if chosen is not None:
+            text = written(chosen)
+            parts.append(f"those with {text}" if text else "all")
+        return f"namespaces {' and '.join(parts)}" if parts else (
+            f"namespace {self.pod['metadata']['namespace']}"
+        )  # fmt: skip
+
+    def missing(self, node: str) -> str:
+        """Return that no pod runs in a node's domain, and where some do; empty: some do there."""
+        if node not in self.domains:
+            return (
+                f"the node has no label {self.key}, the topologyKey of the pod affinity to pods "
+                f"with {self.selector}"
+            )
+        domain = self.domains[node]
+        where = {self.domains.get(on, "") for _, on in self.in_reach}
+        if domain in where:
+            return ""
+        text = f"no pod with {self.selector} in {self.namespaces} runs in {self.key} {domain}"
+        return f"{text} (pod affinity){self._elsewhere(where - {''})}"
+
+    def _elsewhere(self, domains: Iterable[str]) -> str:
+        named = sorted(domains)
+        if named:
+            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+            return f"; some run in {', '.join(named[:_NAMED])}{more}"
+        if self.in_reach:
+            return f"; those that run are on nodes without the label {self.key}"
+        others = sorted({found["metadata"]["namespace"] for found, _ in self.matching})
+        if others:
+            more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+            return f"; pods with these labels run in namespace {', '.join(others[:_NAMED])}{more}"
+        return ", nor elsewhere"
+
+    def present(self, node: str) -> str:
+        """Return which pod runs in a node's domain; empty: none that is known."""
+        domain = self.domains.get(node)
+        if domain is None:
+            return ""
+        there = sorted(
+            pod_name(found) for found, on in self.in_reach if self.domains.get(on) == domain
+        )
+        if not there:
+            return ""
+        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        verb = "run" if more else "runs"
+        return (
+            f"pod {there[0]}{more} with {self.selector} {verb} in {self.key} {domain} "
+            "(pod anti-affinity)"
+        )
+
+
+def _reaches(
+    term: Mapping[str, Any], holder: Mapping[str, Any], namespace: str, world: World
+) -> bool:
+    """Return whether a term of the pod `holder` concerns the pods of a namespace."""
+    names, chosen = term.get("namespaces") or (), term.get("namespaceSelector")
+    if not names and chosen is None:
+        return bool(namespace == holder["metadata"]["namespace"])
+    if namespace in names:
+        return True
+    if chosen is None:
+        return False
+    found = world.get(NAMESPACES, namespace) or {"metadata": {}}
+    return matches(chosen, mapping(found["metadata"].get("labels")))
+
+
+def _of_rollout(term: _Term, index: int, where: str) -> Iterator[Repair]:
+    """Yield what lets the new pods of a Deployment run beside its old ones."""
+    own = mapping(term.pod["metadata"].get("labels")).get(_HASH)
+    if own is None:
+        return
+    hashes = {mapping(found["metadata"].get("labels")).get(_HASH) for found, _ in term.in_reach}
+    if not hashes - {own, None}:
+        return
+
+    def change(pod: Object) -> None:
+        chosen = pod["spec"]["affinity"]["podAntiAffinity"][REQUIRED][index]
+        # The API server adds this for each of the matchLabelKeys of a new pod.
+        selector = chosen.setdefault("labelSelector", {})
+        added = {"key": _HASH, "operator": "In", "values": [own]}
+        selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), added]
+
+    yield Repair(
+        f"add {_HASH} to matchLabelKeys of the pod anti-affinity: pods of another version of the "
+        "pod template hold the places",
+        change,
+        f"{where}.matchLabelKeys",
+    )
+
+
+def _of_others(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+    """Yield the labels of this pod that running pods keep away by a required anti-affinity."""
+    labels = pod["metadata"].get("labels") or {}
+    if not labels:
+        return
+    seen: dict[tuple[str, ...], str] = {}
+    for entry in world.objects[PODS].values():
+        if not entry.node or b"podAntiAffinity" not in entry.content:
+            continue
+        other = entry.object()
+        for term in _terms(other["spec"], "podAntiAffinity"):
+            selector = term.get("labelSelector")
+            keys = tuple(sorted({rule.key for rule in requirements(selector)} & set(labels)))
+            if (
+                keys
+                and keys not in seen
+                and _reaches(term, other, pod["metadata"]["namespace"], world)
+                and matches(selector, labels)
+            ):
+                seen[keys] = pod_name(other)
+    for keys, name in seen.items():
+        named = ",".join(f"{key}={labels[key]}" for key in keys)
+        yield Constraint(
+            "pod affinity",
+            f"a pod there has anti-affinity to pods with {named}, e.g. pod {name}",
+            f"change the label {named} of the pod",
+            partial(_remove_labels, keys=keys),
+            field="metadata.labels",
+            words="existing pods anti-affinity",
+        )
+
+
+def _remove_labels(pod: Object, keys: Iterable[str]) -> None:
+    for key in keys:
+        pod["metadata"]["labels"].pop(key, None)

@@ -1,0 +1,45 @@
+"""What a profile demands of every pod: the rules of a pod that are not in the pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..base.objects import mapping
+from .node_rules import REQUIRED
+from .selector_constraints import written_expression
+
+
+def profile_rules(profile: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a profile adds to each pod, as a sentence by family."""
+    name = str(profile.get("schedulerName") or "")
+    arguments = {
+        entry.get("name"): mapping(entry.get("args")) for entry in profile.get("pluginConfig") or ()
+    }
+    rules = {}
+    if affinity := list(_affinity(arguments.get("NodeAffinity", {}))):
+        rules["node affinity"] = (
+            f"the profile {name} demands {' or '.join(affinity)} of each pod (addedAffinity of "
+            "NodeAffinity)"
+        )
+    if spread := list(_spread(arguments.get("PodTopologySpread", {}))):
+        rules["spread"] = (
+            f"the profile {name} spreads the pods of a workload: {', '.join(spread)} "
+            "(defaultConstraints of PodTopologySpread)"
+        )
+    return rules
+
+
+def _affinity(arguments: Mapping[str, Any]) -> Iterator[str]:
+    required = mapping(mapping(arguments.get("addedAffinity")).get(REQUIRED))
+    for term in required.get("nodeSelectorTerms") or ():
+        expressions = (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
+        yield " and ".join(map(written_expression, expressions))
+
+
+def _spread(arguments: Mapping[str, Any]) -> Iterator[str]:
+    if arguments.get("defaultingType") == "System":
+        return
+    for rule in arguments.get("defaultConstraints") or ():
+        if rule.get("whenUnsatisfiable") == "DoNotSchedule":
+            yield f"maxSkew {rule.get('maxSkew')} over {rule.get('topologyKey')}"

@@ -1,0 +1,176 @@
+"""The nodeSelector and the required node affinity of a pod, with what nodes have instead.
+
+Source: the plugin nodeaffinity (node_affinity.go) of Kubernetes 1.35.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Final
+
+from ..base.objects import controller_of, mapping
+from .constraint import Change, Constraint, Repair
+from .kinds import NODES, Object
+from .node_rules import NAME, REQUIRED
+from .world import World
+
+_EXPRESSIONS: Final = ("matchExpressions", "matchFields")
+_AFFINITY: Final = f"spec.affinity.nodeAffinity.{REQUIRED}"
+_WORDS: Final = "node affinity"
+_RESERVED: Final = ("kubernetes.io", "k8s.io")
+"""Domains of labels that describe a node, and that nobody sets to attract a pod."""
+_VALUES: Final = 3
+_DAEMON_SET: Final = "DaemonSet"
+
+
+def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+    spec, labels = pod["spec"], _Labels(world)
+    for key, value in mapping(spec.get("nodeSelector")).items():
+        remove = partial(_remove_selector, key=key)
+        demands = f"the pod's nodeSelector demands {key}={value}"
+        yield Constraint(
+            "node affinity",
+            f"the pod's nodeSelector demands the label {key}={value}{labels.note(key, [value])}",
+            f"remove {key}={value} from the nodeSelector",
+            remove,
+            on=partial(labels.instead, key, [value], demands),
+            field="spec.nodeSelector",
+            repairs=tuple(labels.repairs(key, [value], remove)),
+            words=_WORDS,
+        )
+    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
+    terms = required.get("nodeSelectorTerms") or []
+    expressions = [
+        [(field, entry) for field in _EXPRESSIONS for entry in term.get(field) or ()]
+        for term in terms
+    ]
+    if (alone := _node_of_daemon(pod, expressions)) is not None:
+        yield alone
+    elif len(terms) == 1:
+        for field, entry in expressions[0]:
+            yield _of_expression(field, entry, labels)
+    elif terms:
+        texts = (
+            " and ".join(written_expression(entry) for _, entry in term) for term in expressions
+        )
+        yield Constraint(
+            "node affinity",
+            f"the pod's node affinity demands {' or '.join(texts)}",
+            "remove the required node affinity",
+            _remove_node_affinity,
+            field=_AFFINITY,
+            words=_WORDS,
+        )
+
+
+def _node_of_daemon(
+    pod: Mapping[str, Any], expressions: Sequence[Sequence[tuple[str, Any]]]
+) -> Constraint | None:
+    """Return the rule that a DaemonSet writes: each of its pods is for one node."""
+    owner = controller_of(pod) or {}
+    if owner.get("kind") != _DAEMON_SET or not expressions:
+        return None
+    named = [[entry for field, entry in term if field == "matchFields"] for term in expressions]
+    if not all(len(term) == 1 and term[0].get("key") == NAME for term in named):
+        return None
+    node = ", ".join(map(str, named[0][0].get("values") or ()))
+    name = str(owner.get("name"))
+    return Constraint(
+        "node affinity",
+        f"the pod is for node {node} alone: DaemonSet {name} has one for each node",
+        "",
+        _remove_node_affinity,
+        words=_WORDS,
+    )
+
+
+def _of_expression(field: str, entry: Mapping[str, Any], labels: _Labels) -> Constraint:
+    label, key = written_expression(entry), str(entry.get("key") or "")
+    values = list(map(str, entry.get("values") or ()))
+    demands = f"the pod's node affinity demands {label}"
+    remove = partial(_remove_expression, field=field, expression=entry)
+    is_label = field == _EXPRESSIONS[0] and entry.get("operator") == "In"
+    return Constraint(
+        "node affinity",
+        f"{demands}{labels.note(key, values) if is_label else ''}",
+        f"remove {label} from the node affinity",
+        remove,
+        on=partial(labels.instead, key, values, demands) if is_label else None,
+        field=_AFFINITY,
+        repairs=tuple(labels.repairs(key, values, remove)) if is_label else (),
+        words=_WORDS,
+    )
+
+
+class _Labels:
+    """The labels of all nodes."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @cached_property
+    def _of_nodes(self) -> Mapping[str, Mapping[str, str]]:
+        nodes = self._world.all(NODES)
+        return {node["metadata"]["name"]: mapping(node["metadata"].get("labels")) for node in nodes}
+
+    @cached_property
+    def _keys(self) -> Counter[str]:
+        return Counter(key for labels in self._of_nodes.values() for key in labels)
+
+    def _values(self, key: str) -> list[str]:
+        return sorted({labels[key] for labels in self._of_nodes.values() if key in labels})
+
+    def note(self, key: str, wanted: Sequence[str]) -> str:
+        """Return what nodes have instead of a label that none of them has; empty: some have it."""
+        values = self._values(key)
+        if set(values) & set(wanted):
+            return ""
+        if values:
+            more = f" and {len(values) - _VALUES} other values" if len(values) > _VALUES else ""
+            return f", which no node has; nodes have {', '.join(values[:_VALUES])}{more}"
+        similar = difflib.get_close_matches(key, self._keys, 1)
+        also = f"; nodes have the label {similar[0]}" if similar else ""
+        return f", and no node has the label {key}{also}"
+
+    def instead(self, key: str, wanted: Sequence[str], demands: str, node: str) -> str:
+        """Return what a node has instead of a label that others have; empty: nothing."""
+        value = self._of_nodes.get(node, {}).get(key)
+        if value is None or not set(self._values(key)) & set(wanted):
+            return ""  # `note` has the values of all nodes
+        return f"{demands}, and the node has {key}={value}"
+
+    def repairs(self, key: str, values: Sequence[str], remove: Change) -> Iterator[Repair]:
+        """Yield that a node gets the label, which has the effect of `remove` for that node."""
+        domain = key.partition("/")[0] if "/" in key else ""
+        if domain.endswith(_RESERVED) or set(self._values(key)) & set(values) or not values:
+            return
+        yield Repair(f"label a node: kubectl label node NODE {key}={values[0]}", remove)
+
+
+def _remove_selector(pod: Object, key: str) -> None:
+    del pod["spec"]["nodeSelector"][key]
+
+
+def _remove_node_affinity(pod: Object) -> None:
+    pod["spec"]["affinity"]["nodeAffinity"].pop(REQUIRED)
+
+
+def _remove_expression(pod: Object, field: str, expression: Mapping[str, Any]) -> None:
+    (term,) = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    term[field] = [other for other in term[field] if other != expression]
+    if not any(term.get(name) for name in _EXPRESSIONS):
+        _remove_node_affinity(pod)
+
+
+def written_expression(expression: Mapping[str, Any]) -> str:
+    key, operator = expression.get("key", ""), expression.get("operator", "")
+    values = ", ".join(map(str, expression.get("values") or ()))
+    words = {"In": "in", "NotIn": "not in", "Gt": "greater than", "Lt": "less than"}
+    if operator == "Exists":
+        return f"the label {key}"
+    if operator == "DoesNotExist":
+        return f"no label {key}"
+    return f"{key} {words.get(operator, operator)} {values}"

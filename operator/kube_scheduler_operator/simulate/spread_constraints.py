@@ -1,0 +1,275 @@
+"""The topologySpreadConstraints of a pod, each with the counts that decide.
+
+kube-scheduler has one reason for all of them, without a number. Source: the plugin
+podtopologyspread (common.go, filtering.go) of Kubernetes 1.35 to 1.37.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Final
+
+from ..base.objects import mapping
+from ..kube.label_selector import matches, written
+from .constraint import Change, Constraint, Repair
+from .kinds import NODES, PODS, Object
+from .node_rules import admits, untolerated, written_taint
+from .world import World
+
+_FIELD: Final = "spec.topologySpreadConstraints"
+_HASH: Final = "pod-template-hash"
+_HONOR: Final = "Honor"
+_NAMED: Final = 5
+"""Domains that a sentence names."""
+
+
+def spread_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+    """Yield one constraint for each rule that kube-scheduler must keep."""
+    rules = pod["spec"].get("topologySpreadConstraints") or ()
+    kept = {
+        index: rule
+        for index, rule in enumerate(rules)
+        if rule.get("whenUnsatisfiable") == "DoNotSchedule"
+    }
+    keys = [str(rule.get("topologyKey")) for rule in kept.values()]
+    for index, rule in kept.items():
+        spread = _Spread(pod, rule, keys, world)
+        key = spread.key
+        yield Constraint(
+            "spread",
+            f"pods would differ by more than {spread.most} between values of {key} "
+            "(topologySpreadConstraints), or the node has no such label",
+            f"use ScheduleAnyway for the spread over {key}",
+            _setting(index, whenUnsatisfiable="ScheduleAnyway"),
+            on=cache(spread.fact),
+            field=f"{_FIELD}[{index}].whenUnsatisfiable",
+            repairs=tuple(_repairs(spread, index)),
+        )
+
+
+def _setting(index: int, **fields: Any) -> Change:
+    """Return what sets fields of a rule; None removes one."""
+
+    def change(pod: Object) -> None:
+        rule = pod["spec"]["topologySpreadConstraints"][index]
+        for name, value in fields.items():
+            rule[name] = value
+            if value is None:
+                del rule[name]
+
+    return change
+
+
+@dataclass(eq=False)
+class _Spread:
+    """A rule over a world, counted as kube-scheduler counts."""
+
+    pod: Mapping[str, Any]
+    rule: Mapping[str, Any]
+    keys: Sequence[str]  # the topologyKeys of all rules that it must keep
+    world: World
+    selector: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        labels = self.labels
+        chosen = {
+            key: labels[key] for key in self.rule.get("matchLabelKeys") or () if key in labels
+        }
+        selector = mapping(self.rule.get("labelSelector"))
+        expressions = [
+            *(selector.get("matchExpressions") or ()),
+            *({"key": key, "operator": "In", "values": [chosen[key]]} for key in chosen),
+        ]
+        self.selector = {**selector, "matchExpressions": expressions}
+
+    @property
+    def key(self) -> str:
+        return str(self.rule.get("topologyKey"))
+
+    @property
+    def most(self) -> int:
+        return int(self.rule.get("maxSkew") or 1)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return mapping(self.pod["metadata"].get("labels"))
+
+    @property
+    def least_domains(self) -> int:
+        return int(self.rule.get("minDomains") or 1)
+
+    @cached_property
+    def counts_itself(self) -> bool:
+        """Whether the pod would count; an empty selector of a rule matches it, and counts none."""
+        return self.rule.get("labelSelector") is not None and matches(self.selector, self.labels)
+
+    @cached_property
+    def domains(self) -> Mapping[str, list[Object]]:
+        """The nodes that count, by the value of the topologyKey."""
+        domains: dict[str, list[Object]] = {}
+        for node in self.world.all(NODES):
+            labels = mapping(node["metadata"].get("labels"))
+            if all(key in labels for key in self.keys) and self._counts(node):
+                domains.setdefault(labels[self.key], []).append(node)
+        return domains
+
+    def _counts(self, node: Object) -> bool:
+        spec = self.pod["spec"]
+        affinity = self.rule.get("nodeAffinityPolicy") or _HONOR
+        if affinity == _HONOR and not admits(spec, node):
+            return False
+        honors = self.rule.get("nodeTaintsPolicy") == _HONOR
+        return not (honors and any(untolerated(spec, node)))
+
+    @cached_property
+    def counted(self) -> Mapping[str, list[Object]]:
+        """The pods that count, by domain."""
+        domain_of = {
+            node["metadata"]["name"]: domain
+            for domain, nodes in self.domains.items()
+            for node in nodes
+        }
+        pods: dict[str, list[Object]] = {domain: [] for domain in self.domains}
+        if not written(self.selector):
+            return pods
+        namespace = self.pod["metadata"]["namespace"]
+        for (where, _), entry in self.world.objects[PODS].items():
+            if where != namespace or entry.node not in domain_of:
+                continue
+            found = entry.object()
+            if found["metadata"].get("deletionTimestamp"):
+                continue
+            if matches(self.selector, mapping(found["metadata"].get("labels"))):
+                pods[domain_of[entry.node]].append(found)
+        return pods
+
+    @property
+    def least(self) -> int:
+        if len(self.domains) < self.least_domains:
+            return 0
+        return min((len(pods) for pods in self.counted.values()), default=0)
+
+    def skew(self, domain: str) -> int:
+        """By how much the domain would have more pods than the least, with this pod."""
+        return len(self.counted.get(domain, ())) + self.counts_itself - self.least
+
+    def fact(self, name: str) -> str:
+        """Return why a node breaks the rule; empty: it does not, as far as is known."""
+        node = self.world.get(NODES, name)
+        labels = mapping(mapping((node or {}).get("metadata")).get("labels"))
+        if self.key not in labels:
+            return (
+                f"the node has no label {self.key}, the topologyKey of a topologySpreadConstraint"
+            )
+        domain = labels[self.key]
+        if self.skew(domain) <= self.most:
+            return ""
+        chosen = written(self.selector)
+        itself = "" if self.counts_itself else "; the pod itself has other labels"
+        return (
+            f"one more pod in {self.key} {domain} would break maxSkew {self.most}; pods with "
+            f"{chosen}: {self._distribution(domain)}{self._why_the_least()}{itself}"
+        )
+
+    def _distribution(self, domain: str) -> str:
+        """Write the counts: that of the domain, then the least ones."""
+        counts = {value: len(pods) for value, pods in self.counted.items()}
+        own = counts.pop(domain, 0)
+        rest = sorted(counts.items(), key=lambda row: (row[1], row[0]))
+        named = [f"{own} in {domain}"]
+        named += [f"{count} in {value}" for value, count in rest[:_NAMED]]
+        if len(rest) > _NAMED:
+            named.append(f"{rest[_NAMED][1]} or more in {len(rest) - _NAMED} others")
+        return ", ".join(named)
+
+    def _why_the_least(self) -> str:
+        """Explain a minimum that a reader does not see."""
+        if len(self.domains) < self.least_domains:
+            several = "value counts" if len(self.domains) == 1 else "values count"
+            return (
+                f"; minDomains is {self.least_domains} and {len(self.domains)} {several}, so the "
+                "minimum is 0"
+            )
+        closed = self.closed
+        if closed:
+            taint = written_taint(next(untolerated(self.pod["spec"], closed[1])))
+            return (
+                f"; {closed[0]} counts (nodeTaintsPolicy {self._policy}) although its nodes "
+                f"have the taint {taint}, which the pod does not tolerate"
+            )
+        return ""
+
+    @property
+    def _policy(self) -> str:
+        return str(self.rule.get("nodeTaintsPolicy") or "Ignore")
+
+    @property
+    def closed(self) -> tuple[str, Object] | None:
+        """A domain with the minimum whose nodes all have taints that keep the pod away."""
+        for domain, nodes in sorted(self.domains.items()):
+            if len(self.counted[domain]) == self.least and all(
+                any(untolerated(self.pod["spec"], node)) for node in nodes
+            ):
+                return domain, nodes[0]
+        return None
+
+    @cached_property
+    def of_older_templates(self) -> int:
+        """Pods that count and are of another pod template than this one."""
+        own = self.labels.get(_HASH)
+        if own is None:
+            return 0
+        hashes = Counter(
+            mapping(found["metadata"].get("labels")).get(_HASH, own)
+            for pods in self.counted.values()
+            for found in pods
+        )
+        return hashes.total() - hashes[own]
+
+
+def _repairs(spread: _Spread, index: int) -> Iterator[Repair]:
+    """Yield changes of the rule that keep it; each is tried."""
+    where = f"{_FIELD}[{index}]"
+    few = len(spread.domains) < spread.least_domains
+    if few and len(spread.domains) > 1:
+        count = len(spread.domains)
+        yield Repair(
+            f"set minDomains to {count}: {count} values of {spread.key} count",
+            _setting(index, minDomains=count),
+            f"{where}.minDomains",
+        )
+    elif few:
+        change = _setting(index, minDomains=None)
+        yield Repair("remove minDomains", change, f"{where}.minDomains")
+    if spread.closed is not None:
+        yield Repair(
+            f"set nodeTaintsPolicy to {_HONOR}, so that nodes with taints that the pod does not "
+            "tolerate do not count",
+            _setting(index, nodeTaintsPolicy=_HONOR),
+            f"{where}.nodeTaintsPolicy",
+        )
+    if spread.rule.get("nodeAffinityPolicy") == "Ignore":
+        yield Repair(
+            f"set nodeAffinityPolicy to {_HONOR}, so that nodes that the pod's nodeSelector and "
+            "node affinity exclude do not count",
+            _setting(index, nodeAffinityPolicy=_HONOR),
+            f"{where}.nodeAffinityPolicy",
+        )
+    if spread.of_older_templates and _HASH not in (spread.rule.get("matchLabelKeys") or ()):
+        keys = [*(spread.rule.get("matchLabelKeys") or ()), _HASH]
+        yield Repair(
+            f"add {_HASH} to matchLabelKeys: {spread.of_older_templates} of the pods that count "
+            "are of another version of the pod template",
+            _setting(index, matchLabelKeys=keys),
+            f"{where}.matchLabelKeys",
+        )
+    skews = {spread.skew(domain) for domain in spread.domains}
+    if beyond := [skew for skew in skews if skew > spread.most]:
+        yield Repair(
+            f"raise maxSkew to {min(beyond)}",
+            _setting(index, maxSkew=min(beyond)),
+            f"{where}.maxSkew",
+        )

@@ -1,0 +1,154 @@
+"""The taints of nodes. That of a condition is not tolerated but ended: what sets it is named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_MESSAGE
+from ..base.objects import mapping
+from .constraint import Change, Constraint, Rank
+from .kinds import NODES, Object
+from .node_rules import BLOCKING, written_taint
+from .world import World
+
+UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+_MOST_TAINTS: Final = 20
+"""Taints that are tried one by one; clusters rarely have more than five."""
+_TOLERATIONS: Final = "spec.tolerations"
+
+
+class _Condition(NamedTuple):
+    """What a taint means that is the condition of a node, and what ends it."""
+
+    meaning: str
+    fix: str
+
+
+_READY: Final = "make the kubelet Ready; kubectl describe node shows its conditions"
+_REMOVED: Final = "add a node, or let the pod wait for another one"
+_CONDITIONS: Final[Mapping[str, _Condition]] = {
+    "node.kubernetes.io/not-ready": _Condition("the node is not Ready", _READY),
+    "node.kubernetes.io/unreachable": _Condition("the kubelet of the node does not report", _READY),
+    "node.kubernetes.io/memory-pressure": _Condition(
+        "the node has too little free memory (MemoryPressure)",
+        "free memory on the node; the kubelet removes the taint",
+    ),
+    "node.kubernetes.io/disk-pressure": _Condition(
+        "the node has too little free disk space (DiskPressure)",
+        "free disk space on the node; the kubelet removes the taint",
+    ),
+    "node.kubernetes.io/pid-pressure": _Condition(
+        "the node has too few free process IDs (PIDPressure)",
+        "end processes on the node; the kubelet removes the taint",
+    ),
+    "node.kubernetes.io/network-unavailable": _Condition(
+        "the network of the node is not configured",
+        "make the network plugin of the node run; it removes the taint",
+    ),
+    "node.kubernetes.io/out-of-service": _Condition(
+        "an administrator has marked the node as out of service",
+        "remove the taint once the node runs again",
+    ),
+    "node.cloudprovider.kubernetes.io/uninitialized": _Condition(
+        "the cloud controller manager has not initialized the node",
+        "make the cloud-controller-manager run; it removes the taint",
+    ),
+    "node.cloudprovider.kubernetes.io/shutdown": _Condition(
+        "the cloud provider reports that the machine is shut down", "start the machine"
+    ),
+    "node.cluster.x-k8s.io/uninitialized": _Condition(
+        "Cluster API has not initialized the node",
+        "make Cluster API's controllers finish the Machine of the node",
+    ),
+    "karpenter.sh/unregistered": _Condition(
+        "Karpenter has not registered the node", "see the NodeClaim of the node"
+    ),
+    "karpenter.sh/disrupted": _Condition("Karpenter is about to remove the node", _REMOVED),
+    "karpenter.sh/disruption": _Condition("Karpenter is about to remove the node", _REMOVED),
+    "ToBeDeletedByClusterAutoscaler": _Condition(
+        "cluster-autoscaler is about to remove the node", _REMOVED
+    ),
+    "node.cilium.io/agent-not-ready": _Condition(
+        "Cilium's agent is not ready on the node",
+        "make the Pod of Cilium on the node Ready; Cilium removes the taint",
+    ),
+}
+"""By key. Sources: Kubernetes' list of well-known taints, and the pages of the projects."""
+
+_AGENT: Final = "/agent-not-ready"
+"""The end of the key of a taint that CSI drivers and network plugins remove once they run."""
+
+
+def taint_constraints(world: World) -> Iterator[Constraint]:
+    """Yield the cordon, then the taints of nodes, the most frequent first."""
+    yield Constraint(
+        "cordon",
+        "the node is cordoned (spec.unschedulable)",
+        "uncordon the node",
+        _tolerating({"key": UNSCHEDULABLE_TAINT, "operator": "Exists"}),
+        rank=Rank.MEND,
+    )
+    nodes_by_taint: Counter[tuple[str, str, str]] = Counter()
+    for node in world.all(NODES):
+        for taint in node["spec"].get("taints") or ():
+            if taint.get("effect") in BLOCKING and taint.get("key") != UNSCHEDULABLE_TAINT:
+                key = (taint["key"], taint.get("value") or "", taint["effect"])
+                nodes_by_taint[key] += 1
+    often = sorted(nodes_by_taint, key=lambda key: (-nodes_by_taint[key], key))[:_MOST_TAINTS]
+    for name, value, effect in often:
+        yield _of_taint({"key": name, "value": value, "effect": effect}, world)
+
+
+def _of_taint(taint: Mapping[str, str], world: World) -> Constraint:
+    written = written_taint(taint)
+    change = _tolerating({**taint, "operator": "Equal"})
+    condition = _condition(taint["key"])
+    if condition is None:
+        return Constraint(
+            "taints",
+            f"the node has the taint {written}, which the pod does not tolerate",
+            f"tolerate {written}",
+            change,
+            field=_TOLERATIONS,
+            words=f"{{{taint['key']}:",
+        )
+    return Constraint(
+        "taints",
+        f"{condition.meaning}: taint {written}",
+        condition.fix,
+        change,
+        on=partial(_reported, world, f"{condition.meaning}: taint {written}"),
+        rank=Rank.MEND,
+        words=f"{{{taint['key']}:",
+    )
+
+
+def _condition(key: str) -> _Condition | None:
+    if key in _CONDITIONS or not key.endswith(_AGENT):
+        return _CONDITIONS.get(key)
+    agent = key.removesuffix(_AGENT)
+    return _Condition(
+        f"the agent of {agent} is not ready on the node",
+        f"make the Pod of {agent} on the node Ready; it removes the taint",
+    )
+
+
+def _reported(world: World, text: str, name: str) -> str:
+    """Add what the kubelet reports about a node that is not Ready."""
+    status = mapping((world.get(NODES, name) or {}).get("status"))
+    for condition in status.get("conditions") or ():
+        message = foreign(str(condition.get("message") or ""), FOREIGN_MESSAGE)
+        if condition.get("type") == "Ready" and condition.get("status") != "True" and message:
+            return f"{text}; the kubelet reports: {message}"
+    return text
+
+
+def _tolerating(toleration: Object) -> Change:
+    def change(pod: Object) -> None:
+        pod["spec"].setdefault("tolerations", []).append(toleration)
+
+    return change

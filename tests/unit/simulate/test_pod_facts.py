@@ -1,0 +1,275 @@
+"""What about a node keeps a pod from it: the sentences, with the figures of a world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.simulate.constraint import Constraint, Rank
+from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods
+from kube_scheduler_operator.simulate.owners import edited_object
+from kube_scheduler_operator.simulate.profile_rules import profile_rules
+from kube_scheduler_operator.simulate.why import _facts
+from kube_scheduler_operator.simulate.world import World
+
+ZONE = "topology.kubernetes.io/zone"
+HASH = "pod-template-hash"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+Object = dict[str, Any]
+
+
+def node(name: str, zone: str, *taints: Object, **status: Any) -> Object:
+    labels = {ZONE: zone, "disk": "ssd"} if zone else {}
+    return {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": list(taints)}, "status": status,
+    }  # fmt: skip
+
+
+def pod(name: str, on: str = "", namespace: str = "shop", **spec: Any) -> Object:
+    labels = {"app": "web", **spec.pop("labels", {})}
+    place = {"nodeName": on} if on else {}
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels,
+                     **spec.pop("metadata", {})},
+        "spec": {"containers": [{"name": "c"}], **place, **spec}, "status": {},
+    }  # fmt: skip
+
+
+def world(*objects: Object) -> World:
+    made = World()
+    for each in objects:
+        assert made.add(each)
+    made.complete()
+    return made
+
+
+def spread(**fields: Any) -> Object:
+    rule = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    chosen = {"labelSelector": {"matchLabels": {"app": "web"}}}
+    return {"topologySpreadConstraints": [{**rule, **chosen, **fields}]}
+
+
+def only(family: str, waiting: Object, *objects: Object) -> Constraint:
+    (found,) = (each for each in constraints_of(waiting, world(*objects)) if each.family == family)
+    return found
+
+
+def fact(constraint: Constraint, name: str) -> str:
+    assert constraint.on is not None
+    return constraint.on(name)
+
+
+NODES = (node("a", "x"), node("b", "y"), node("c", "z", {"key": "k", "effect": "NoSchedule"}))
+RUNNING = (pod("1", "a"), pod("2", "a"), pod("3", "b"), pod("other", "b", "dev"))
+BEYOND = f"one more pod in {ZONE} x would break maxSkew 1; pods with app=web: 2 in x"
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels", "text"),
+    [
+        ({}, {}, f"{BEYOND}, 0 in z, 1 in y; z counts (nodeTaintsPolicy Ignore) although its nodes "
+         "have the taint k:NoSchedule, which the pod does not tolerate"),
+        ({"nodeTaintsPolicy": "Honor"}, {}, f"{BEYOND}, 1 in y"),
+        ({"nodeTaintsPolicy": "Honor", "minDomains": 3}, {}, f"{BEYOND}, 1 in y; minDomains is 3 "
+         "and 2 values count, so the minimum is 0"),
+        ({"nodeTaintsPolicy": "Honor", "minDomains": 2}, {"app": "db"}, ""),
+        ({"maxSkew": 3}, {}, ""),
+        ({"labelSelector": {}}, {}, ""),
+        ({"topologyKey": "rack"}, {}, "the node has no label rack, the topologyKey of a "
+         "topologySpreadConstraint"),
+    ],
+)  # fmt: skip
+def test_a_spread_has_the_counts_that_decide(rule: Object, labels: Object, text: str) -> None:
+    waiting = pod("new", labels=labels, **spread(**rule))
+    assert fact(only("spread", waiting, *NODES, *RUNNING), "a") == text
+
+
+def test_what_keeps_a_spread_is_tried_before_it_is_dropped() -> None:
+    old = [pod(str(at), "a", labels={HASH: "old"}) for at in range(2)]
+    rule = spread(minDomains=5, nodeAffinityPolicy="Ignore")
+    waiting = pod("new", labels={HASH: "new"}, **rule)
+    found = only("spread", waiting, *NODES, *old)
+    fields = [repair.field.rpartition(".")[2] for repair in found.repairs]
+    assert fields == [
+        "minDomains", "nodeTaintsPolicy", "nodeAffinityPolicy", "matchLabelKeys", "maxSkew",
+    ]  # fmt: skip
+    assert found.rank > max(repair.rank for repair in found.repairs)
+    for repair in found.repairs:
+        changed = pod("new", **spread(minDomains=5, nodeAffinityPolicy="Ignore"))
+        repair.change(changed)
+        assert changed["spec"] != waiting["spec"], repair.text
+
+
+def anti(kind: str = "podAntiAffinity", **fields: Any) -> Object:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}, **fields}
+    return {"affinity": {kind: {REQUIRED: [term]}}}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "on", "text"),
+    [
+        (anti(), "a", f"pod shop/1 and 1 more with app=web run in {ZONE} x (pod anti-affinity)"),
+        (anti(), "b", f"pod shop/3 with app=web runs in {ZONE} y (pod anti-affinity)"),
+        (anti(), "c", ""),
+        (anti("podAffinity"), "c", f"no pod with app=web in namespace shop runs in {ZONE} z (pod "
+         "affinity); some run in x, y"),
+        (anti("podAffinity"), "a", ""),
+        (anti("podAffinity", namespaces=["ops"]), "a", "no pod with app=web in namespaces ops runs "
+         f"in {ZONE} x (pod affinity); pods with these labels run in namespace dev, shop"),
+        (anti("podAffinity", namespaceSelector={}), "c", "no pod with app=web in namespaces all "
+         f"runs in {ZONE} z (pod affinity); some run in x, y"),
+        (anti("podAffinity", topologyKey="rack"), "a", "the node has no label rack, the "
+         "topologyKey of the pod affinity to pods with app=web"),
+    ],
+)  # fmt: skip
+def test_an_affinity_names_pods_domains_and_namespaces(
+    affinity: Object, on: str, text: str
+) -> None:
+    assert fact(only("pod affinity", pod("new", **affinity), *NODES, *RUNNING), on) == text
+
+
+def test_new_pods_of_a_rollout_may_run_beside_old_ones() -> None:
+    old = pod("old", "a", labels={HASH: "old"})
+    found = only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), *NODES, old)
+    (repair,) = found.repairs
+    assert repair.field.endswith("[0].matchLabelKeys")
+    changed = pod("new", labels={HASH: "new"}, **anti())
+    repair.change(changed)
+    (term,) = changed["spec"]["affinity"]["podAntiAffinity"][REQUIRED]
+    assert term["labelSelector"]["matchExpressions"] == [
+        {"key": HASH, "operator": "In", "values": ["new"]}
+    ]
+    same = pod("same", "a", labels={HASH: "new"})
+    assert only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), same).repairs == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "fix"),
+    [
+        ("node.kubernetes.io/disk-pressure", "the node has too little free disk space",
+         "free disk space on the node"),
+        ("node.cloudprovider.kubernetes.io/uninitialized", "the cloud controller manager has not",
+         "make the cloud-controller-manager run"),
+        ("efs.csi.aws.com/agent-not-ready", "the agent of efs.csi.aws.com is not ready",
+         "make the Pod of efs.csi.aws.com on the node Ready"),
+        ("ToBeDeletedByClusterAutoscaler", "cluster-autoscaler is about to remove", "add a node"),
+    ],
+)  # fmt: skip
+def test_the_taint_of_a_condition_is_ended_not_tolerated(key: str, text: str, fix: str) -> None:
+    taint = {"key": key, "effect": "NoSchedule"}
+    found = only("taints", pod("new"), node("a", "x", taint))
+    assert (found.text.startswith(text), found.fix.startswith(fix)) == (True, True)
+    assert f"taint {key}:NoSchedule" in found.text
+    assert (found.rank, found.field) == (Rank.MEND, "")
+
+
+def test_why_a_kubelet_is_not_ready_is_what_it_reports() -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    message = "container runtime network not ready:\ncni plugin not initialized"
+    ready = {"type": "Ready", "status": "False", "message": message}
+    found = only("taints", pod("new"), node("a", "x", taint, conditions=[ready]))
+    assert fact(found, "a").endswith(
+        "; the kubelet reports: container runtime network not ready:\\ncni plugin not initialized"
+    )
+    assert found.fix.startswith("make the kubelet Ready")
+
+
+@pytest.mark.parametrize(
+    ("selector", "text", "on_a", "repairs"),
+    [
+        ({"disk": "tape"}, "disk=tape, which no node has; nodes have ssd", "", ["disk=tape"]),
+        ({"disks": "ssd"}, "disks=ssd, and no node has the label disks; nodes have the label disk",
+         "", ["disks=ssd"]),
+        ({ZONE: "y"}, f"{ZONE}=y", f"the pod's nodeSelector demands {ZONE}=y, and the node has "
+         f"{ZONE}=x", []),
+        ({ZONE: "q"}, f"{ZONE}=q, which no node has; nodes have x, y, z", "", []),
+    ],
+)  # fmt: skip
+def test_a_selector_names_what_nodes_have_instead(
+    selector: Object, text: str, on_a: str, repairs: list[str]
+) -> None:
+    found = only("node affinity", pod("new", nodeSelector=selector), *NODES)
+    assert found.text == f"the pod's nodeSelector demands the label {text}"
+    assert fact(found, "a") == on_a
+    assert [repair.text.rpartition(" ")[2] for repair in found.repairs] == repairs
+
+
+def test_the_node_of_a_daemon_is_no_rule_to_drop() -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
+    made = pod("agent-1", affinity=affinity, metadata={"ownerReferences": [owner]})
+    found = only("node affinity", made, *NODES)
+    assert found.text == "the pod is for node a alone: DaemonSet agent has one for each node"
+    assert found.fix == ""
+    alone = only("node affinity", pod("own", affinity=affinity), *NODES)
+    assert alone.fix == "remove metadata.name in a from the node affinity"
+
+
+def test_the_number_of_pods_of_a_full_node_is_named() -> None:
+    full = node("a", "x", allocatable={"pods": "2"})
+    text = number_of_pods(world(full, node("b", "y", allocatable={"pods": "2"}), *RUNNING[:3]))
+    assert text("a") == "2 of 2 pods run on the node (allocatable pods)"
+    assert text("b") == ""
+
+
+def test_rules_of_a_profile_have_its_name() -> None:
+    term = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["batch"]}]}
+    added = {"addedAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+    strict = {"maxSkew": 2, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    default = {"defaultingType": "List", "defaultConstraints": [strict]}
+    profile = {
+        "schedulerName": "batch",
+        "pluginConfig": [
+            {"name": "NodeAffinity", "args": added},
+            {"name": "PodTopologySpread", "args": default},
+        ],
+    }
+    assert profile_rules(profile) == {
+        "node affinity": "the profile batch demands pool in batch of each pod (addedAffinity of "
+        "NodeAffinity)",
+        "spread": f"the profile batch spreads the pods of a workload: maxSkew 2 over {ZONE} "
+        "(defaultConstraints of PodTopologySpread)",
+    }
+    assert profile_rules({"schedulerName": "plain"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("owners", "title", "prefix"),
+    [
+        ([("ReplicaSet", "web-1")], "Deployment shop/web", "spec.template."),
+        ([("ReplicaSet", "lost")], "ReplicaSet shop/lost", "spec.template."),
+        ([("StatefulSet", "db")], "StatefulSet shop/db", "spec.template."),
+        ([("Workflow", "w")], "Pod shop/new", ""),
+        ([], "Pod shop/new", ""),
+    ],
+)
+def test_the_object_that_a_user_edits(
+    owners: list[tuple[str, str]], title: str, prefix: str
+) -> None:
+    references = [
+        {"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": True}
+        for kind, name in owners
+    ]
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
+    replica_set = {
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": "web-1", "namespace": "shop", "ownerReferences": [deployment]},
+    }  # fmt: skip
+    made = pod("new", metadata={"ownerReferences": references})
+    assert edited_object(world(replica_set, made), made) == (title, prefix)
+
+
+def test_many_facts_are_one_cause_with_an_example() -> None:
+    names = [f"n{at}" for at in range(50)]
+    assert set(_facts("full", lambda name: f"{name} is full", names[:3]).values()) == {
+        "n0 is full", "n1 is full", "n2 is full",
+    }  # fmt: skip
+    assert set(_facts("full", lambda name: f"{name} is full", names).values()) == {
+        "full; for example, n0 is full (n0)"
+    }
+    assert set(_facts("full", None, names).values()) == {"full"}
