@@ -12,6 +12,7 @@ from ...base.limits import FOREIGN_NAME, FOREIGN_REASON
 from ...base.management import MANAGED, REMOVED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
+from ...operator.controlplane.rollout.node_statuses import read_node_status, reported_failures
 from ...operator.model import operand_pods
 from ...operator.model.pod_status import (
     PULL,
@@ -237,24 +238,21 @@ def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         return
     status = mapping(kubescheduler.get("status"))
     latest = int(status.get("latestAvailableRevision") or 0)
-    node_statuses = list(status.get("nodeStatuses") or ())
+    node_statuses = tuple(map(read_node_status, status.get("nodeStatuses") or ()))
     progressing = condition_in(status, names.NODE_INSTALLER_PROGRESSING).get("status") == "True"
-    # The last failure of a node stays in its status when the edit has been reverted.
-    failing = condition_in(status, names.NODE_INSTALLER_DEGRADED).get("status") == "True"
+    failed = reported_failures(node_statuses, condition_in(status, names.NODE_INSTALLER_DEGRADED))
     for node_status in node_statuses:
-        node, current = node_status["nodeName"], int(node_status.get("currentRevision") or 0)
-        failed = int(node_status.get("lastFailedRevision") or 0)
-        errors = "; ".join(map(str, node_status.get("lastFailedRevisionErrors") or ()))
-        if failing and failed > current:
+        if node_status in failed:
             yield CheckProblem(
-                f"revision {failed} failed on node {node}: {errors or 'no message'}",
+                node_status.failure,
                 "correct the setting and try again, or revert it: kubectl scheduler rollout undo; "
                 "kubectl scheduler history shows what it changed",
                 link="operations.md#failures",
             )
-        elif progressing and current < latest:
+        elif progressing and node_status.current < latest:
             yield CheckProblem(
-                f"node {node} runs revision {current}, and {latest} is on its way",
+                f"node {node_status.node} runs revision {node_status.current}, and {latest} is on "
+                "its way",
                 "kubectl scheduler rollout watch",
                 CheckState.WARNING,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,7 +26,13 @@ from ...kube.resource import (
     SCHEDULERS,
 )
 from ...operator.controlplane.placement_gate import HELD
-from ...operator.controlplane.rollout.node_statuses import NodeStatus, read_node_status
+from ...operator.controlplane.rollout.node_statuses import (
+    NodeStatus,
+    on_node,
+    read_node_status,
+    reported_failures,
+)
+from ...operator.controlplane.rollout.rollout_step import describe
 from ...operator.controlplane.status import is_scheduler_observed
 from ...operator.extenders.status import NOT_CALLED, NOT_READY
 from ...operator.status.conditions import condition_in
@@ -58,11 +64,13 @@ class End(Enum):
 @dataclass(frozen=True, slots=True)
 class RolloutState:
     latest: int  # revision
+    goal: int  # the revision that nodes are moved to; 0: none
     nodes: Mapping[str, NodeStatus]  # by name
     waits: Mapping[str, str]  # the condition that each node waits for
     problem: str  # an error that the operator retries, or that it simulates an edit
     end: End | None  # the outcome; None while the rollout is in progress
     message: str  # the details of the outcome
+    failed: Collection[str] = ()  # the nodes whose last failure the operator reports
     # objects that will cause another revision, or the operator, and what each one waits for
     pending: Mapping[str, str] = field(default_factory=dict)
 
@@ -98,6 +106,8 @@ def read_state(
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     entries = {raw["nodeName"]: read_node_status(raw) for raw in status.get("nodeStatuses") or ()}
     progress = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
+    progressing = str(progress.get("message", ""))
+    failed = reported_failures(entries.values(), conditions.get(names.NODE_INSTALLER_DEGRADED, {}))
     check = conditions.get(names.PLACEMENT_CHECK_PROGRESSING, {})
     failing = [
         condition
@@ -116,6 +126,9 @@ def read_state(
         message = f"{management}: no revision is rolled out"
     elif observed and final:
         end, message = End.FAILED, _text(final[0])
+        if final[0]["type"] == names.NODE_INSTALLER_DEGRADED and failed:
+            # The line of the node has the error.
+            message = f"{names.NODE_INSTALLER_DEGRADED}: {describe(tuple(entries.values()), 0)}"
     elif observed and check.get("status") == "True":
         if check.get("reason") == HELD:
             end, message = End.FAILED, str(check.get("message", ""))
@@ -124,16 +137,18 @@ def read_state(
     ):  # fmt: skip
         if progress.get("reason") in ("AllNodesAtLatestRevision", "Removed"):
             if not pending:
-                end, message = settled(kubescheduler, str(progress.get("message", "")))
+                end, message = settled(kubescheduler, progressing)
         elif progress.get("reason") == "RevisionRejected":
-            end, message = End.FAILED, str(progress.get("message", ""))
+            end, message = End.FAILED, progressing
     return RolloutState(
         latest=int(status.get("latestAvailableRevision") or 0),
+        goal=_goal(progressing),
         nodes=entries,
-        waits=_waits(str(progress.get("message", "")), list(entries)),
-        problem=_text(failing[0]) if failing and not final else _simulating(check),
+        waits=_waits(progressing, list(entries)),
+        problem=_problem(failing[0], failed) if failing and not final else _simulating(check),
         end=end,
         message=message,
+        failed=frozenset(entry.node for entry in failed),
         pending=pending,
     )
 
@@ -186,8 +201,24 @@ def _is_final(condition: Mapping[str, Any]) -> bool:
     return not retried or condition.get("reason") == "RevisionFailed"
 
 
+def _problem(condition: Mapping[str, Any], failed: Sequence[NodeStatus]) -> str:
+    """Return an error; empty if it has only failures of nodes, which have lines of their own."""
+    rest = str(condition.get("message", ""))
+    for entry in failed:
+        for error in entry.failed_errors:
+            rest = rest.replace(on_node(entry.node, error), "")
+    is_repeated = condition["type"] == names.NODE_INSTALLER_DEGRADED and failed and not rest.strip()
+    return "" if is_repeated else _text(condition)
+
+
 def _text(condition: Mapping[str, Any]) -> str:
     return f"{condition['type']}: {condition.get('message') or condition.get('reason', '')}"
+
+
+def _goal(message: str) -> int:
+    """Read N of "moving to revision N; …"; 0 without it."""
+    number = message.partition("; ")[0].removeprefix("moving to revision ")
+    return int(number) if number.isdecimal() else 0
 
 
 def _waits(message: str, nodes: Sequence[str]) -> dict[str, str]:
@@ -211,7 +242,7 @@ def report_changes(before: RolloutState | None, after: RolloutState) -> list[str
     for name, entry in sorted(after.nodes.items()):
         old = before.nodes.get(name) if before is not None else None
         wait = after.waits.get(name, "")
-        goal = entry.target or (after.latest if wait else 0)
+        goal = entry.target or (after.goal if wait else 0)
         move = f"{entry.current or 'stock'} → {goal}"
         if old is None and not goal:
             lines.append(f"{name}: runs {entry.current or 'no revision yet'}")
@@ -221,18 +252,24 @@ def report_changes(before: RolloutState | None, after: RolloutState) -> list[str
             lines.append(f"{name}: {move}: started")
         if wait and (before is None or before.waits.get(name) != wait):
             lines.append(f"{name}: {move}: {wait}")
-        if entry.failed_revision and (
-            old is None
-            or (old.failed_revision, old.failed_time) != (entry.failed_revision, entry.failed_time)
-        ):
-            why = "; ".join(entry.failed_errors) or entry.failed_reason
-            lines.append(f"{name}: revision {entry.failed_revision} failed: {why}")
+        known = before is not None and name in before.failed
+        lines += _failure(old, entry, counts=name in after.failed and not known)
     lines += _pending_changes(before, after)
     gone = sorted(before.nodes.keys() - after.nodes.keys()) if before is not None else ()
     lines += [f"{name}: removed from the cluster" for name in gone]
     if after.problem and (before is None or before.problem != after.problem):
         lines.append(after.problem)
     return lines
+
+
+def _failure(old: NodeStatus | None, entry: NodeStatus, *, counts: bool) -> Iterator[str]:
+    """Yield a failure since the state before; one from before the watch only if it `counts` now."""
+    last = entry.failed_revision, entry.failed_time
+    if old is not None and entry.failed_revision and (old.failed_revision, old.failed_time) != last:
+        yield entry.failure
+    elif counts:
+        at = f", at {entry.failed_time}" if entry.failed_time else ""
+        yield f"earlier{at}: {entry.failure}"
 
 
 # --- SecondarySchedulers: a Deployment replaces one Pod after the other --------------------------

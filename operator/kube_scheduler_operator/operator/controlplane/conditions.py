@@ -38,7 +38,7 @@ from .revision.history import Revision
 from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
-from .rollout.node_statuses import NodeStatus, is_cordoned, read_node_status
+from .rollout.node_statuses import NodeStatus, is_cordoned, on_node, read_node_status
 from .rollout.observe import is_guarded, observe
 from .rollout.removal import Removal
 from .rollout.rollout_step import RolloutStep, describe
@@ -236,7 +236,7 @@ def _node_installer(step: RolloutStep) -> Condition:
         if status.failed_revision and status.failed_revision == (status.target or number)
     ]
     if retrying:
-        lines = [f'node "{s.node}": {error}' for s in retrying for error in s.failed_errors]
+        lines = [on_node(s.node, error) for s in retrying for error in s.failed_errors]
         return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
     stuck = [
         f'node "{pod.node}" cannot install revision {pod.revision}: {pod.problem}'

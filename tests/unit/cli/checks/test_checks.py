@@ -435,15 +435,19 @@ def test_a_failed_revision_of_a_node_is_reported_until_the_edit_is_reverted(
         "lastFailedRevision": 4,
         "lastFailedRevisionErrors": ["port in use"],
     }
-    degraded = {"type": names.NODE_INSTALLER_DEGRADED, "status": str(not is_reverted)}
+    message = 'node "n1": port in use'
+    type_ = names.NODE_INSTALLER_DEGRADED
+    degraded = {"type": type_, "status": str(not is_reverted), "message": message}
+    stale = {"nodeName": "n2", "currentRevision": 1, "lastFailedRevision": 2}
+    stale["lastFailedRevisionErrors"] = ["of an edit that was reverted"]
     status = {
-        "latestAvailableRevision": 4, "nodeStatuses": [entry], "conditions": [degraded],
+        "latestAvailableRevision": 4, "nodeStatuses": [entry, stale], "conditions": [degraded],
     }  # fmt: skip
     found = one("revisions", kubescheduler=obj("cluster", status=status))
     if is_reverted:
         assert found.state is CheckState.OK
         return
-    assert found.cause == "revision 4 failed on node n1: port in use"
+    assert found.cause == 'revision 4 failed on node "n1": port in use'
     assert "rollout undo" in found.hint
 
 

@@ -20,6 +20,7 @@ from kube_scheduler_operator.cli.rollout.follow_rollout import (
 )
 from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULER_EXTENDERS
+from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import on_node
 from kube_scheduler_operator.operator.controlplane.status import merge_generations
 
 from ..conftest import Cluster
@@ -140,20 +141,60 @@ def test_every_change_is_one_line() -> None:
     ]
 
 
-def test_every_failure_is_reported_with_its_message() -> None:
-    def failed(time: str) -> RolloutState:
-        entry = {
-            "currentRevision": 1,
-            "lastFailedRevision": 2,
-            "lastFailedTime": time,
-            "lastFailedRevisionErrors": ["it crashed"],
-        }
-        return state(STUCK, nodes={"a": entry})
+CRASHED = 'revision 2 failed on node "a": it crashed; revision 1 runs again'
+"""As the operator records it: it names the node and the revision."""
 
-    first = report_changes(state(), failed("1"))
-    assert first == ["a: revision 2 failed: it crashed", "NodeInstallerDegraded: disk full"]
-    assert report_changes(failed("1"), failed("2")) == ["a: revision 2 failed: it crashed"]
-    assert report_changes(failed("2"), failed("2")) == []
+
+def failed(*conditions: dict[str, str], time: str = "1", error: str = CRASHED) -> RolloutState:
+    entry = {
+        "currentRevision": 1,
+        "lastFailedRevision": 2,
+        "lastFailedTime": time,
+        "lastFailedRevisionErrors": [error],
+    }
+    return state(*conditions, nodes={"a": entry})
+
+
+def reported(message: str, reason: str = "InstallerFailed") -> dict[str, str]:
+    return condition(names.NODE_INSTALLER_DEGRADED, "True", reason, message)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (CRASHED, CRASHED),
+        ("disk full", 'revision 2 failed on node "a": disk full'),
+        ("revision 2 is not shown", 'node "a": revision 2 is not shown'),
+    ],
+)
+def test_every_failure_is_reported_with_its_message_once(error: str, line: str) -> None:
+    first = failed(reported(on_node("a", error)), error=error)
+    second = failed(reported(CRASHED), time="2")
+    assert report_changes(state(), first) == [line]
+    assert report_changes(first, second) == [CRASHED]
+    assert report_changes(second, second) == []
+    both = failed(reported(f'node "a": {error}\nnode "b": x'), error=error)
+    assert report_changes(state(), both)[1:] == [
+        f'NodeInstallerDegraded: node "a": {error}\nnode "b": x'
+    ]
+
+
+def test_a_failure_from_before_the_watch_is_reported_with_its_time_if_it_counts() -> None:
+    ended = failed(calm(), reported(CRASHED, "RevisionFailed"), time="2026-01-01T00:00:00Z")
+    assert f"earlier, at 2026-01-01T00:00:00Z: {CRASHED}" in report_changes(None, ended)
+    assert ended.message == "NodeInstallerDegraded: 1 node is at revision 1"
+    reverted = failed(calm("1 node is at revision 1"))
+    assert report_changes(None, reverted) == ["latest revision: 2", "a: runs 1"]
+    edited_again = failed(calm(), time="2026-01-01T00:00:00Z")
+    again = [f"earlier, at 2026-01-01T00:00:00Z: {CRASHED}"]
+    assert report_changes(edited_again, ended) == again
+    other = failed(MOVING, reported('node "b": x'))
+    assert not [line for line in report_changes(None, other) if CRASHED in line]
+
+
+def test_nodes_move_to_the_revision_that_the_operator_names() -> None:
+    back = progressing("moving to revision 2; 1 node is at revision 1; a: x")
+    assert "a: 1 → 2: x" in report_changes(None, state(back, latest=3))
 
 
 def test_the_first_revision_replaces_the_stock_scheduler() -> None:

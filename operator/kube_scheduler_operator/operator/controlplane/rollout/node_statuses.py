@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -65,8 +65,24 @@ class NodeStatus:
         )
 
     @property
+    def failure(self) -> str:
+        """The last failure as a sentence that names the node and the revision once; empty: none."""
+        if not self.failed_revision:
+            return ""
+        why = "; ".join(self.failed_errors) or self.failed_reason or "no message"
+        if f"revision {self.failed_revision} " in why:
+            return on_node(self.node, why)
+        return f'revision {self.failed_revision} failed on node "{self.node}": {why}'
+
+    @property
     def failed_at(self) -> datetime | None:
         return timestamp(self.failed_time)
+
+
+def on_node(node: str, message: str) -> str:
+    """A message that names its node: most of a failed installer do already."""
+    named = f'node "{node}"'
+    return message if named in message else f"{named}: {message}"
 
 
 NODE_UID: Final = "nodeUID"
@@ -94,6 +110,21 @@ def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     if raw.get("currentRevision") == 0:
         other["currentRevision"] = 0  # OpenShift writes it, and the API does not let it be unset
     return NodeStatus(node=raw["nodeName"], other=other, **known)
+
+
+def reported_failures(
+    statuses: Iterable[NodeStatus], degraded: Mapping[str, Any]
+) -> tuple[NodeStatus, ...]:
+    """The statuses whose last failure is in `degraded`, the condition NodeInstallerDegraded.
+
+    A failure stays in the status of its node after the edit was reverted or replaced.
+    """
+    message = str(degraded.get("message") or "") if degraded.get("status") == "True" else ""
+    return tuple(
+        status
+        for status in statuses
+        if any(error and error in message for error in status.failed_errors)
+    )
 
 
 def write_node_status(status: NodeStatus) -> dict[str, Any]:

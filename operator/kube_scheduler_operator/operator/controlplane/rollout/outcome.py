@@ -19,7 +19,7 @@ from ...model.plan import Event
 from ...model.snapshot import Snapshot
 from ..revision.history import Revision, record_outcome
 from .installer_pods import Installer
-from .node_statuses import NodeStatus
+from .node_statuses import NodeStatus, on_node
 from .rollout_step import RolloutStep
 
 READY_UNCERTAINTY: Final = 3.0
@@ -156,7 +156,7 @@ def attempt_failed(
     """Record a failure whose cause is not the revision: it is tried again."""
     time = rfc3339(step.snapshot.now)
     failed = status.failed(revision, reason, message, time, fallback=False)
-    event = f'node "{status.node}": {message}'
+    event = on_node(status.node, message)
     return step.with_event("NodeInstallerFailed", event, warning=True).with_status(failed)
 
 
