@@ -13,6 +13,7 @@ from ...base.management import MANAGED, REMOVED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
 from ...operator.controlplane.rollout.node_statuses import read_node_status, reported_failures
+from ...operator.controlplane.rollout.rollout_step import describe
 from ...operator.model import operand_pods
 from ...operator.model.pod_status import (
     PULL,
@@ -261,7 +262,7 @@ def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             "no node runs a revision of the operator yet",
             "see the check conditions for what blocks the first revision",
         )
-    yield f"{len(node_statuses)} nodes, newest revision {latest}"
+    yield f"{describe(node_statuses, 0)}; the newest revision is {latest}"
 
 
 def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...base.platform import Platform
 from ...kube.api import Api
 from ...operator.controlplane.revision.history import Revision, read
 from ..console.errors import CommandError
 from .operator_objects import list_config_maps
+
+IN_PROGRESS: Final = "in progress"
+NOT_RECORDED: Final = "not recorded"
+"""Outcomes for users beside names.OUTCOME_*."""
 
 
 async def list_revisions(api: Api, platform: Platform) -> tuple[Revision, ...]:
@@ -48,6 +52,35 @@ def find_running_revision(
         if revision.number in nodes and revision.complete:
             return revision
     raise CommandError("no node runs a revision yet; see `kubectl scheduler status`")
+
+
+def later_revisions(
+    revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]], latest: int
+) -> list[dict[str, Any]]:
+    """Return what happened to the revisions after those that nodes run, as JSON, newest first.
+
+    `latest` is the number that the status advertises; its record may be lost.
+    """
+    if not nodes:
+        return []
+    first = min(nodes)
+    later = {
+        revision.number: {
+            "revision": revision.number,
+            "outcome": outcome_of(revision),
+            "message": revision.message,
+        }
+        for revision in revisions
+        if revision.number > first
+    }
+    if latest > first:
+        later.setdefault(latest, {"revision": latest, "outcome": NOT_RECORDED, "message": ""})
+    return [later[number] for number in sorted(later, reverse=True)]
+
+
+def outcome_of(revision: Revision) -> str:
+    """Return the outcome of a revision for users, in JSON and text."""
+    return revision.outcome or IN_PROGRESS
 
 
 def nodes_by_revision(kubescheduler: Mapping[str, Any]) -> dict[int, list[str]]:

@@ -20,7 +20,7 @@ from ...operator.controlplane.revision.history import Revision
 from ..cluster.compare import changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import get_kubescheduler
-from ..cluster.revisions import list_revisions, nodes_by_revision
+from ..cluster.revisions import list_revisions, nodes_by_revision, outcome_of
 from ..cluster.scheduler_contents import Content, find_scheduler, read_contents, readable
 from ..console.flags import add_cluster_flags, add_output_flag, add_scheduler_flag
 from ..console.output import print_document, text_of
@@ -66,7 +66,7 @@ def summarize(
                 "revision": revision.number,
                 "created": revision.status["metadata"].get("creationTimestamp", ""),
                 "reason": str((revision.status.get("data") or {}).get("reason", "")),
-                "outcome": revision.outcome or "in progress",
+                "outcome": outcome_of(revision),
                 "message": revision.message,
                 "placements": annotation(revision.status, names.PLACEMENT_CHECK_ANNOTATION),
                 "ended": annotation(revision.status, names.OUTCOME_TIME_ANNOTATION),

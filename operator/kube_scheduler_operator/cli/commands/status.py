@@ -17,7 +17,7 @@ from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden
 from ...kube.resource import Resource
-from ...operator.controlplane.revision.history import Revision
+from ...operator.controlplane.revision.history import Revision, ended
 from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
@@ -31,7 +31,13 @@ from ..cluster.compare import parse_revision
 from ..cluster.connection import connected
 from ..cluster.operands import identity, lease_of, render_identity
 from ..cluster.operator_objects import find_object, find_singleton, list_by_name
-from ..cluster.revisions import list_revisions
+from ..cluster.revisions import (
+    IN_PROGRESS,
+    NOT_RECORDED,
+    later_revisions,
+    list_revisions,
+    nodes_by_revision,
+)
 from ..console.errors import CommandError, error_message
 from ..console.flags import add_cluster_flags, add_output_flag
 from ..console.output import format_table, print_document, print_now, print_remark, text_of
@@ -43,7 +49,8 @@ INTERVAL = 2.0
 """Seconds between two polls of --watch."""
 
 _WARNINGS_SHOWN: Final = 10
-"""The limit in text output; `-o json` has all."""
+_REVISIONS_SHOWN: Final = 5
+"""The limits in text output; `-o json` has all."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -119,6 +126,11 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
         "logLevel": spec.get("logLevel") or "Normal",
         "managementState": management_state(kubescheduler).state,
         "revision": status.get("latestAvailableRevision", 0),
+        "laterRevisions": later_revisions(
+            revisions,
+            nodes_by_revision(kubescheduler or {}),
+            int(status.get("latestAvailableRevision") or 0),
+        ),
         "leaseHolder": holder,
         "leaseProblem": facts.operand_lease.error or idle,
         "profilingSince": profiling_since,
@@ -459,9 +471,37 @@ def _render_scheduler(report: Mapping[str, Any]) -> list[str]:
         return [*lines, f"Platform   {report['platform']}"]
     return [
         *lines,
-        f"Revision   {report['revision'] or 'none yet'}",
+        f"Revision   {_revision(report)}",
         f"Leader     {report['leaseHolder'] or '- (' + report['leaseProblem'] + ')'}",
     ]
+
+
+_OPEN: Final = {
+    IN_PROGRESS: "is in progress",
+    NOT_RECORDED: "has no recorded outcome",
+    names.OUTCOME_INSTALLED: "is installed",
+}
+"""The outcomes of revisions that nodes may move to, as predicates."""
+
+
+def _revision(report: Mapping[str, Any]) -> str:
+    """Render the latest revision, or what happened to those after the ones that nodes run."""
+    later = report["laterRevisions"]
+    if not later:
+        return str(report["revision"] or "none yet")
+    shown = [
+        f"{each['revision']} {_OPEN.get(each['outcome']) or ended(each['outcome'])}"
+        for each in later[:_REVISIONS_SHOWN]
+    ]
+    if len(later) > len(shown):
+        shown.append(f"and {len(later) - len(shown)} more before")
+    runs = sorted({node["revision"] for node in report["nodes"] if node["revision"]})
+    places = " and ".join(map(str, runs)) or "no revision"
+    one = len(report["nodes"]) == 1
+    who, are, stay = ("node", "is", "stays") if one else ("nodes", "are", "stay")
+    verb = are if any(each["outcome"] in _OPEN for each in later) else stay
+    see = "; see kubectl scheduler history" if any(each["message"] for each in later) else ""
+    return f"{', '.join(shown)}; the {who} {verb} at {places}{see}"
 
 
 def _render_settings(report: Mapping[str, Any]) -> list[str]:

@@ -39,7 +39,7 @@ from ...kube.resource import (
 )
 from ...operator.controlplane.desired import desired_content
 from ...operator.controlplane.revision.content import RevisionContent
-from ...operator.controlplane.revision.history import Revision
+from ...operator.controlplane.revision.history import Revision, ended
 from ...operator.model.snapshot import Snapshot
 from ..cluster.compare import ParsedRevision, changes, parse_revision
 from ..cluster.proposal import InputObjects, proposed_managed, proposed_secondary
@@ -173,8 +173,7 @@ def _target(
     same = [revision for revision in revisions if revision.hash == target.hash]
     if same[-1].bad:
         raise CommandError(
-            f"the content of revision {target.number} was {same[-1].outcome}: "
-            f"{same[-1].message or 'no reason recorded'}; choose another one: "
+            f"revision {target.number} cannot be restored: {same[-1].ending}; choose another one: "
             "kubectl scheduler history"
         )
     return target
@@ -334,7 +333,7 @@ def _target_content(
         target = latest
     if target.entry.bad:
         raise CommandError(
-            f"configuration {target.hash} was {target.entry.outcome}: "
+            f"configuration {target.hash} {ended(target.entry.outcome)}: "
             f"{target.entry.message or 'no reason recorded'}; choose another one: kubectl "
             "scheduler history"
         )

@@ -34,7 +34,7 @@ from ..status.scheduler_lease import (
     lease_holder,
     was_renewed,
 )
-from .revision.history import Revision
+from .revision.history import Revision, ended
 from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
@@ -193,7 +193,7 @@ def _progressing(step: RolloutStep) -> Condition:
             return Condition(type_, "False", "NodesJoining", message)
         return Condition(type_, "True", "RollingOut", message)
     if rejected is not None:
-        message = f"{description}; revision {rejected.number} was {rejected.outcome}"
+        message = f"{description}; revision {rejected.number} {ended(rejected.outcome)}"
         return Condition(type_, "False", "RevisionRejected", message)
     if not snapshot.platform.cluster_config and len(statuses) > 1 and len(_currents(step)) == 1:
         description = f"All {description}"

@@ -57,6 +57,52 @@ async def test_one_screen(cluster: Cluster) -> None:
     assert "command" not in done.out
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "running", "head"),
+    [
+        ({}, [1, 1], "1"),
+        (
+            {2: "failed", 3: "refused"},
+            [1, 1],
+            "3 was refused, 2 failed; the nodes stay at 1; see kubectl scheduler history",
+        ),
+        ({2: "withdrawn"}, [1, 1], "2 was withdrawn; the nodes stay at 1"),
+        ({2: "failed", 3: ""}, [1, 3], "3 is in progress, 2 failed; the nodes are at 1 and 3"),
+        ({}, [2, 1], "2 has no recorded outcome; the nodes are at 1 and 2"),
+        (
+            dict.fromkeys(range(2, 9), "superseded"),
+            [1, 1],
+            "8 was superseded, 7 was superseded, 6 was superseded, 5 was superseded, "
+            "4 was superseded, and 2 more before; the nodes stay at 1",
+        ),
+    ],
+)
+async def test_what_happened_to_the_revisions_after_the_running_one(
+    cluster: Cluster, outcomes: dict[int, str], running: list[int], head: str
+) -> None:
+    healthy(cluster)
+    cluster.revision(1, content())
+    for number, outcome in outcomes.items():
+        reason = "no" if outcome == "refused" else ""
+        cluster.revision(number, content("NoScoring"), outcome=outcome, message=reason)
+    latest = {"latestAvailableRevision": max([*running, *outcomes])}
+    cluster.kubescheduler(dict(zip("ab", running, strict=True)), status=latest)
+    text = (await cluster.run("status")).out
+    assert f"\nRevision   {head}\n" in text
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)["laterRevisions"]
+    assert [(each["revision"], each["outcome"]) for each in shown] == [
+        (number, outcomes.get(number, "not recorded") or "in progress")
+        for number in range(latest["latestAvailableRevision"], 1, -1)
+    ]
+
+
+async def test_one_node_stays_at_its_revision(cluster: Cluster) -> None:
+    healthy(cluster)
+    cluster.revision(3, content("NoScoring"), outcome="failed")
+    cluster.kubescheduler({"a": 2}, status={"latestAvailableRevision": 3})
+    assert "\nRevision   3 failed; the node stays at 2\n" in (await cluster.run("status")).out
+
+
 async def test_what_changes_the_profile_is_named(cluster: Cluster) -> None:
     healthy(cluster)
     cluster.kubescheduler({"a": 2, "b": 2}, observedConfig={"profiles": [{"plugins": {}}]})

@@ -141,7 +141,11 @@ def test_current_settings_need_no_write() -> None:
     [
         ((content(),), None, "no older healthy revision"),
         ((content(), content("NoScoring")), 9, "revision 9 does not exist"),
-        ((content(), (content("NoScoring"), FAILED)), 2, "was failed: why; choose another one"),
+        (
+            (content(), (content("NoScoring"), FAILED)),
+            2,
+            "revision 2 cannot be restored: revision 2 failed: why",
+        ),
         ((RevisionContent(content().parts), content("NoScoring")), 1, "no recorded settings"),
     ],
     ids=["none", "unknown", "bad", "unrecorded"],

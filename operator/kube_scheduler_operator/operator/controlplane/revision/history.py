@@ -37,6 +37,14 @@ class Revision:
         return self.outcome in (names.OUTCOME_REFUSED, names.OUTCOME_FAILED)
 
     @property
+    def ending(self) -> str:
+        """What happened to it, as a sentence with the recorded reason."""
+        if f"revision {self.number} " in self.message:
+            return self.message
+        reason = f": {self.message}" if self.message else ""
+        return f"revision {self.number} {ended(self.outcome)}{reason}"
+
+    @property
     def withdrawn(self) -> bool:
         """Whether its edit was reverted before any node ran it."""
         return self.outcome == names.OUTCOME_WITHDRAWN
@@ -69,6 +77,11 @@ class Revision:
     def intact(self) -> bool:
         """Whether every copy exists and is unchanged since the revision was made."""
         return self.complete and self.content.hash == self.hash
+
+
+def ended(outcome: str) -> str:
+    """What happened to a configuration with this outcome, as a predicate."""
+    return "failed" if outcome == names.OUTCOME_FAILED else f"was {outcome}"
 
 
 def copy_name(part: str, number: int) -> str:
