@@ -16,7 +16,7 @@ from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 
 from ...builders import profile
-from .conftest import Cluster, OnFile, content
+from .conftest import IMAGE, Cluster, OnFile, content
 
 GOOD = {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}
 BAD = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
@@ -201,9 +201,56 @@ async def test_undo_shows_what_an_edited_profile_was(cluster: Cluster) -> None:
     cluster.revision(2, content(profiles=[profile("team", percentageOfNodesToScore=9)]))
     done = await cluster.run("rollout", "undo", "--to-revision", "1", "--yes")
     assert done.code == 1
-    assert "edit SchedulerProfile team:" in done.out
-    assert "-  percentageOfNodesToScore: 9" in done.out
-    assert "+  percentageOfNodesToScore: 5" in done.out
+    assert done.out.splitlines() == [
+        "Nothing is written: what it would write is that of revision 1 already.",
+        "Objects that undo does not write, edited since revision 1:",
+        "  - SchedulerProfile team was edited",
+        "      - profile team: percentageOfNodesToScore: 5 → 9",
+        "      To revert it: kubectl patch schedulerprofile team --type merge -p "
+        """'{"spec": {"percentageOfNodesToScore": 5}}'""",
+        "",
+    ]
+
+
+async def test_undo_names_the_object_that_causes_each_difference(cluster: Cluster) -> None:
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {}})
+    for name in ("new", "renamed"):
+        cluster.put(SCHEDULER_PROFILES, profile(name))
+    cluster.kubescheduler({"a": 2})
+    gone = {"percentageOfNodesToScore": 5}
+    then = [profile("gone", **gone), profile("renamed", schedulerName="before")]
+    image = IMAGE.replace("35.4", "35.3")
+    specs: dict[str, Any] = {"gone": gone, "renamed": {"schedulerName": "before"}}
+    older = content(profiles=then, image=image)
+    cluster.revision(1, RevisionContent(older.parts, record(None, {"spec": {}}, specs)))
+    cluster.revision(2, content(profiles=[profile("new"), profile("renamed")]))
+    done = await cluster.run("rollout", "undo", "--to-revision", "1", "--yes")
+    assert done.code == 1
+    manifest = (
+        '{"apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "SchedulerProfile", '
+        '"metadata": {"name": "gone"}, "spec": {"percentageOfNodesToScore": 5}}'
+    )
+    assert done.out.splitlines()[1:] == [
+        "Objects that undo does not write, edited since revision 1:",
+        "  - SchedulerProfile gone is no longer in use",
+        "      - profile gone removed",
+        f"      To revert it: printf %s '{manifest}' | kubectl create -f -",
+        "  - SchedulerProfile new is new",
+        "      - profile new added",
+        "      To revert it: kubectl delete schedulerprofile new",
+        "  - SchedulerProfile renamed was edited",
+        "      - profile before removed",
+        "      - profile renamed added",
+        "      To revert it: kubectl patch schedulerprofile renamed --type merge -p "
+        """'{"spec": {"schedulerName": "before"}}'""",
+        "",
+        "No edit of an object causes these differences from revision 1:",
+        f"  - image: {image} → {IMAGE}",
+        "      no field of these objects sets it; to have the earlier one: kubectl -n "
+        f"kube-scheduler-operator set env deployment/kube-scheduler-operator OPERAND_IMAGE={image}",
+        "",
+    ]
 
 
 # --- a bootstrap node -----------------------------------------------------------------------------

@@ -21,6 +21,9 @@ from ...config.language.versions import Version
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.model.plan import PlacementRules
 
+IMAGE: Final = "image: "
+"""The begin of a sentence about the image."""
+
 _FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is not a version
 
 
@@ -69,7 +72,7 @@ def changes(before: ParsedRevision, after: ParsedRevision) -> tuple[str, ...]:
     """Describe the changes, one sentence each; empty if they do not affect the scheduler."""
     sentences: list[str] = []
     if before.image != after.image:
-        sentences.append(f"image: {before.image or '(none)'} → {after.image or '(none)'}")
+        sentences.append(f"{IMAGE}{before.image or '(none)'} → {after.image or '(none)'}")
     sentences += _flags(before.arguments, after.arguments)
     sentences += _config(before, after)
     forced = f"{names.POD}/{names.FORCE_REDEPLOYMENT_KEY}"

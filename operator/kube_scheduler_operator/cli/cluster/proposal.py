@@ -25,7 +25,11 @@ from ...config.effective.control_plane.accepted_settings import (
     kind_of,
     setting_of,
 )
-from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
+from ...config.effective.control_plane.recorded_inputs import (
+    ObjectEdit,
+    RecordedInputs,
+    read_inputs,
+)
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
@@ -66,6 +70,7 @@ class InputObjects:
     single: Mapping[str, Mapping[str, Any]]  # objects of kinds of which one is allowed, by kind
     profiles: Mapping[str, Mapping[str, Any]]  # by name
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
+    reverted: tuple[ObjectEdit, ...] = ()  # edits in the cluster to revert
 
     @property
     def scheduler(self) -> str:
@@ -84,13 +89,30 @@ class InputObjects:
         return next(iter(configured), "")
 
 
+def with_reverted(
+    objects: Mapping[str, Mapping[str, Any]], kind: str, edits: Iterable[ObjectEdit]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the objects of a kind, by name, as they were before these edits."""
+    changed = dict(objects)
+    for edit in edits:
+        if edit.kind == kind:
+            changed.pop(edit.name, None)
+        if edit.kind == kind and edit.before is not None:
+            obj = objects.get(edit.name, {"metadata": {"name": edit.name}})
+            changed[edit.name] = {**obj, "spec": edit.before}
+    return changed
+
+
 def _applied(
-    known: Sequence[Mapping[str, Any]] | None, applied: Mapping[str, Mapping[str, Any]]
+    known: Sequence[Mapping[str, Any]] | None,
+    applied: Mapping[str, Mapping[str, Any]],
+    kind: str = "",
+    reverted: Iterable[ObjectEdit] = (),
 ) -> tuple[Mapping[str, Any], ...] | None:
     """Apply the objects of files to the `known` ones of a kind; None: the kind is not installed."""
     if known is None and not applied:
         return None
-    before = {name_of(obj): obj for obj in known or ()}
+    before = with_reverted({name_of(obj): obj for obj in known or ()}, kind, reverted)
     changed = {
         name: {**before.get(name, {"metadata": {"name": name}}), "spec": obj.get("spec")}
         for name, obj in applied.items()
@@ -219,8 +241,8 @@ def with_input(known: Objects, objects: InputObjects) -> Objects:
         known,
         scheduler=objects.single.get("Scheduler", known.scheduler),
         kubescheduler={**kubescheduler, "spec": spec},
-        profiles=_applied(known.profiles, objects.profiles),
-        extenders=_applied(known.extenders, objects.extenders),
+        profiles=_applied(known.profiles, objects.profiles, PROFILE, objects.reverted),
+        extenders=_applied(known.extenders, objects.extenders, EXTENDER, objects.reverted),
         secondaries=known.secondaries
         if secondary is None
         else _applied(known.secondaries, {name_of(secondary): secondary}) or (),

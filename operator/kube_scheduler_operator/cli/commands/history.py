@@ -10,8 +10,9 @@ from ...base import names
 from ...base.objects import annotation
 from ...base.platform import Platform
 from ...config.effective.control_plane.recorded_inputs import (
+    UNRECORDED,
     RecordedInputs,
-    object_edits,
+    changed_objects,
     own_edits,
     read_inputs,
 )
@@ -85,17 +86,14 @@ def summarize(
     return report[::-1]
 
 
-_OTHER_INPUT: Final = (
-    "no recorded edit; another input changed: the operator's version, one that it follows, or what "
-    "the cluster provides (certificates, authorities, API server, gates)"
-)
+_OTHER_INPUT: Final = f"no recorded edit; another input changed: {UNRECORDED}"
 
 
 def _edits(then: RecordedInputs | None, now: RecordedInputs | None) -> list[str]:
     """List the edits that led from one to the other, or why the list would be empty."""
     if then is None or now is None:
         return ["not recorded"]
-    edits = [*own_edits(then, now), *object_edits(then, now)]
+    edits = [*own_edits(then, now), *(edit.sentence for edit in changed_objects(then, now))]
     return edits or [_OTHER_INPUT]
 
 

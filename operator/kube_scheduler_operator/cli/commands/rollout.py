@@ -28,7 +28,7 @@ from ...operator.controlplane.placement_rules import rules_hash, rules_of
 from ...operator.controlplane.revision.history import Revision, read
 from ...operator.engine.held_edits import checked_specs
 from ...operator.model.snapshot import Loads, Snapshot
-from ..cluster.compare import ParsedRevision, agent_changes, changes, parse_revision
+from ..cluster.compare import IMAGE, ParsedRevision, agent_changes, changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import (
     find_singleton,
@@ -42,6 +42,7 @@ from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag
 from ..console.output import print_lines, print_now
 from ..rollout.follow_rollout import follow
+from ..rollout.later_edits import LaterEdit
 from ..rollout.undo import Undo, plan_managed_undo, plan_secondary_undo, plan_undo
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
     undo = await _planned(api, platform, args.scheduler, args.to_revision)
     _show(undo)
     if not undo.patch:
-        return 1 if undo.profiles else 0
+        return 1 if undo.remaining.edits else 0
     code = _without_writing(args, "Write these changes?", "No changes were written")
     if code is not None:
         return code
@@ -169,19 +170,39 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
 
 
 def _show(undo: Undo) -> None:
-    if not undo.patch and undo.profiles:
+    edits, together = undo.remaining.edits, undo.remaining.together
+    if not undo.patch and edits:
         print_lines(f"Nothing is written: what it would write is that of {undo.target} already.")
     elif not undo.patch:
         print_lines(f"The settings of {undo.target} are already in use.")
     else:
         print_lines(f"Changes that restore the settings of {undo.target}:", "", *undo.patch, "")
-    if undo.profiles:
-        print_lines(f"Not restored, because these objects have other owners; since {undo.target}:")
-        print_lines(*(f"  - {edit}" for edit in undo.profiles), "")
-        print_lines("To revert these:", *(f"  {line}" for line in undo.reverts), "")
-    if undo.left:
-        print_lines(f"The result will differ from {undo.target} nevertheless:")
-        print_lines(*(f"  - {difference}" for difference in undo.left), undo.others, "")
+    if edits:
+        print_lines(f"Objects that undo does not write, edited since {undo.target}:")
+        print_lines(*(line for edit in edits for line in _edit(edit)), "")
+    if together:
+        print_lines("Several of these edits together cause:", *(f"  - {one}" for one in together))
+        print_lines("")
+    if undo.remaining.others:
+        print_lines(f"No edit of an object causes these differences from {undo.target}:")
+        print_lines(*(line for one in undo.remaining.others for line in _other(undo, one)), "")
+
+
+def _edit(edit: LaterEdit) -> Iterator[str]:
+    yield f"  - {edit.what}"
+    if edit.effects is None:
+        yield "      which differences it causes is not known: without it the result is refused"
+    elif not edit.effects:
+        yield "      it alone causes no difference"
+    else:
+        yield from (f"      - {effect}" for effect in edit.effects)
+    yield f"      To revert it: {edit.command}"
+
+
+def _other(undo: Undo, difference: str) -> Iterator[str]:
+    yield f"  - {difference}"
+    is_image = difference.startswith(IMAGE)
+    yield f"      {undo.image if is_image else f'the cause is not recorded: {undo.unrecorded}'}"
 
 
 def _without_writing(args: argparse.Namespace, question: str, result: str) -> int | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
@@ -23,11 +24,14 @@ from ...config.effective.control_plane.recorded_inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
     SECONDARY_KEPT,
+    UNRECORDED,
+    ObjectEdit,
     RecordedInputs,
-    object_edits,
+    changed_objects,
     read_inputs,
 )
 from ...kube.api import Api
+from ...kube.errors import Forbidden
 from ...kube.resource import (
     KUBE_SCHEDULERS,
     OPERATOR_SETTINGS,
@@ -41,8 +45,14 @@ from ...operator.controlplane.desired import desired_content
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.controlplane.revision.history import Revision, ended
 from ...operator.model.snapshot import Snapshot
-from ..cluster.compare import ParsedRevision, changes, parse_revision
-from ..cluster.proposal import InputObjects, proposed_managed, proposed_secondary
+from ..cluster.compare import IMAGE, ParsedRevision, changes, parse_revision
+from ..cluster.operator_objects import list_by_name
+from ..cluster.proposal import (
+    InputObjects,
+    proposed_managed,
+    proposed_secondary,
+    with_reverted,
+)
 from ..cluster.revisions import find_revision
 from ..cluster.scheduler_contents import (
     Content,
@@ -52,6 +62,7 @@ from ..cluster.scheduler_contents import (
     rolled_out_content,
 )
 from ..console.errors import CommandError
+from .later_edits import NOTHING_REMAINS, Remaining, attribute, trials
 
 _RESTORED: Final = {
     SCHEDULERS: SCHEDULER_FIELDS,
@@ -68,11 +79,9 @@ class Undo:
     objects: Mapping[Resource, Object]  # those that change: Scheduler and KubeScheduler "cluster"
     patch: tuple[str, ...]  # the changes as a unified diff
     left: tuple[str, ...]  # the differences that will remain from the revision
-    profiles: tuple[str, ...] = ()  # later edits of other objects, which are not restored
-    reverts: tuple[str, ...] = ()  # what reverts these: commands, and the specs of that time
-    others: str = (  # what causes the differences in `left`
-        "OPERAND_IMAGE of the operator sets the image; its version causes other differences."
-    )
+    remaining: Remaining = NOTHING_REMAINS  # the same, by what causes them
+    image: str = ""  # what sets the image, and how to have the earlier one
+    unrecorded: str = UNRECORDED  # what else causes differences
 
 
 def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], chosen: str | None) -> Undo:
@@ -87,40 +96,53 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], chosen: str | N
     target = _target(revisions, chosen, current)
     inputs = _inputs(revisions, target)
     settings = _restored(snapshot, inputs)
-    then = replace(
+    restored = replace(
         snapshot, scheduler=settings[SCHEDULERS], kubescheduler=settings[KUBE_SCHEDULERS]
     )
-    content, findings = desired_content(then)
+    content, findings = desired_content(restored)
     if content is None:
         problems = "; ".join(finding.text for finding in findings if finding.blocking)
         raise CommandError(
             f"the settings of revision {target.number} are no longer accepted: {problems}; "
             f"see `kubectl scheduler diff {target.number}`"
         )
-    left = changes(parse_revision(_chosen(target.content)), parse_revision(content))
-    undo = _undo(f"revision {target.number}", snapshot, settings, left if target.complete else ())
-    return _with_edits(undo, inputs, read_inputs(content.inputs) or inputs)
-
-
-def _with_edits(undo: Undo, then: RecordedInputs, now: RecordedInputs) -> Undo:
-    """Add the later edits of objects that are not restored, and what reverts them."""
-    return replace(undo, profiles=object_edits(then, now), reverts=tuple(_reverts(then, now)))
-
-
-def _reverts(then: RecordedInputs, now: RecordedInputs) -> Iterator[str]:
-    kinds = (
-        (SCHEDULER_PROFILES.kind, then.profiles, now.profiles),
-        (SCHEDULER_EXTENDERS.kind, then.extenders, now.extenders),
-        (OPERATOR_SETTINGS.kind, then.own_settings, now.own_settings),
+    then = parse_revision(_chosen(target.content))
+    left = changes(then, parse_revision(content)) if target.complete else ()
+    edits = changed_objects(inputs, read_inputs(content.inputs) or inputs)
+    results = [_left_without(restored, then, trial) for trial in trials(edits)]
+    operator = snapshot.platform.operator
+    return replace(
+        _undo(f"revision {target.number}", snapshot, settings, left),
+        remaining=attribute(left, edits, results, _live(snapshot)),
+        image="no field of these objects sets it; to have the earlier one: kubectl -n "
+        f"{snapshot.platform.operator_namespace} set env deployment/{operator.deployment} "
+        f"OPERAND_IMAGE={then.image}",
     )
-    for kind, old, new in kinds:
-        for name in sorted(old.keys() | new.keys()):
-            if name not in old:
-                yield f"kubectl delete {kind.lower()} {name}"
-            elif old[name] != new.get(name):
-                what = "edit" if name in new else "create again"
-                yield f"{what} {kind} {name}:"
-                yield from _patch(f"{kind} {name}", {"spec": new.get(name)}, {"spec": old[name]})
+
+
+def _live(snapshot: Snapshot) -> dict[str, Mapping[str, Object]]:
+    """Return the objects that undo does not write, by kind and name."""
+    return {
+        SCHEDULER_PROFILES.kind: snapshot.scheduler_profiles or {},
+        SCHEDULER_EXTENDERS.kind: snapshot.scheduler_extenders or {},
+        OPERATOR_SETTINGS.kind: snapshot.operator_settings or {},
+    }
+
+
+def _left_without(
+    snapshot: Snapshot, then: ParsedRevision, edits: Sequence[ObjectEdit]
+) -> tuple[str, ...] | None:
+    """Return the differences that remain if these edits are reverted; None: it is refused."""
+    live = _live(snapshot)
+    before = {kind: with_reverted(objects, kind, edits) for kind, objects in live.items()}
+    reverted = replace(
+        snapshot,
+        scheduler_profiles=before[SCHEDULER_PROFILES.kind],
+        scheduler_extenders=before[SCHEDULER_EXTENDERS.kind],
+        operator_settings=before[OPERATOR_SETTINGS.kind],
+    )
+    content, _ = desired_content(reverted, planned=True)
+    return changes(then, parse_revision(content)) if content is not None else None
 
 
 def _current(snapshot: Snapshot) -> dict[Resource, Object]:
@@ -243,8 +265,9 @@ async def plan_managed_undo(
     _refuse_unproved(snapshot.platform, scheduler, target, left)
     return replace(
         _undo(f"configuration {target.hash}", snapshot, settings, left),
-        others="The image follows the API server's version; SchedulerProfiles, SchedulerExtenders "
-        "and the operator's version cause other differences.",
+        remaining=attribute(left, (), (), {}),
+        image="it follows the version of the API server",
+        unrecorded=f"SchedulerProfiles, SchedulerExtenders, {UNRECORDED}",
     )
 
 
@@ -278,17 +301,35 @@ async def plan_secondary_undo(
     _, after, _ = await proposed_secondary(api, platform, objects, control_plane)
     left = () if target.parsed is None else changes(target.parsed, after)
     _refuse_unproved(platform, scheduler, target, left)
-    changed = {SECONDARY_SCHEDULERS: restored} if restored != scheduler else {}
-    undo = Undo(
+    now = next((content.inputs for content in contents if content.desired), None) or inputs
+    edits, live = changed_objects(inputs, now), await _listed(api)
+
+    async def left_without(trial: Sequence[ObjectEdit]) -> tuple[str, ...] | None:
+        reverted = replace(objects, reverted=tuple(trial))
+        try:
+            _, content, _ = await proposed_secondary(api, platform, reverted, control_plane)
+        except CommandError:
+            return None
+        return changes(target.parsed, content) if target.parsed is not None else None
+
+    results = [await left_without(trial) for trial in trials(edits)]
+    return Undo(
         f"configuration {target.hash} of {name}",
-        changed,
+        {SECONDARY_SCHEDULERS: restored} if restored != scheduler else {},
         tuple(_patch(name, scheduler, restored)),
         tuple(left),
-        others="SchedulerProfiles, SchedulerExtenders, the image of the control plane's scheduler "
-        "and the operator's version cause other differences.",
+        remaining=attribute(left, edits, results, live),
+        image=f"without spec.image of {name} it is that of the control plane's scheduler",
     )
-    now = next((content.inputs for content in contents if content.desired), None)
-    return undo if now is None else _with_edits(undo, inputs, now)
+
+
+async def _listed(api: Api) -> dict[str, Mapping[str, Object]]:
+    """Return the SchedulerProfiles and SchedulerExtenders that the user may read, by kind."""
+    live: dict[str, Mapping[str, Object]] = {}
+    for kind in (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS):
+        with suppress(Forbidden):
+            live[kind.kind] = await list_by_name(api, kind) or {}
+    return live
 
 
 def _with_spec(scheduler: Object, then: RecordedInputs) -> Object:
@@ -306,7 +347,7 @@ def _refuse_unproved(
     Where only the operator and administrators write ConfigMaps, they are the operator's own record.
     """
     namespace = str(scheduler["spec"]["namespace"])
-    others = [change for change in left if not change.startswith("image: ")]
+    others = [change for change in left if not change.startswith(IMAGE)]
     if others and namespace != platform.target_namespace:
         raise CommandError(
             f"the settings that are recorded for configuration {target.hash} lead to another one "

@@ -38,14 +38,18 @@ from .revision.proof import known_numbers
 from .target_config_maps import target_data
 
 
-def desired_content(snapshot: Snapshot) -> tuple[RevisionContent | None, tuple[Finding, ...]]:
+def desired_content(
+    snapshot: Snapshot, *, planned: bool = False
+) -> tuple[RevisionContent | None, tuple[Finding, ...]]:
     """The desired revision, for commands that preview an edit.
+
+    `planned`: agents count that do not run yet.
 
     Returns:
         (configuration and Pod of the revision, without the cluster's credentials; None if an error
         blocks it, all errors and warnings).
     """
-    control_plane, kept = desired_control_plane(snapshot), adopted(snapshot)
+    control_plane, kept = desired_control_plane(snapshot, planned=planned), adopted(snapshot)
     image = operand_image(snapshot)
     findings = (*kept.findings, *control_plane.findings, *image_findings(image))
     if any(finding.blocking for finding in findings):
@@ -53,10 +57,10 @@ def desired_content(snapshot: Snapshot) -> tuple[RevisionContent | None, tuple[F
     return content_of(control_plane, {}, kept), findings
 
 
-def desired_control_plane(snapshot: Snapshot) -> EffectiveControlPlane:
+def desired_control_plane(snapshot: Snapshot, *, planned: bool = False) -> EffectiveControlPlane:
     """What the objects lead to, without what was accepted before, for commands."""
     facts = facts_of(snapshot, operand_image(snapshot), adopted(snapshot))
-    return effective_control_plane(objects_of(snapshot), facts)
+    return effective_control_plane(objects_of(snapshot), replace(facts, planned=planned))
 
 
 def content_of(

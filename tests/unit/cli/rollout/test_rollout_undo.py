@@ -10,12 +10,15 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.console.errors import CommandError
+from kube_scheduler_operator.cli.rollout.later_edits import attribute
 from kube_scheduler_operator.cli.rollout.undo import plan_undo
+from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import ObjectEdit
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
+from kube_scheduler_operator.operator.controlplane.desired import desired_content
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 
-from ....builders import snapshot
+from ....builders import extender, snapshot
 from ..conftest import IMAGE, Cluster, content, objects
 
 FAILED, REFUSED = names.OUTCOME_FAILED, names.OUTCOME_REFUSED
@@ -129,6 +132,27 @@ def test_remaining_differences_are_reported() -> None:
     newer = IMAGE.replace("35.4", "35.5")
     revisions = history(content(image=IMAGE), content("NoScoring", image=newer))
     assert plan(revisions, "NoScoring").left == (f"image: {IMAGE} → {newer}",)
+
+
+def test_a_deleted_extender_is_named_although_its_agents_run_no_more() -> None:
+    obj = extender("safe", agent={"policies": [{"name": "safe-overload"}]})
+    plain = snapshot(scheduler={"spec": {}}, kubescheduler={"spec": {}})
+    with_image = replace(plain, settings=replace(plain.settings, operand_image=IMAGE))
+    before, _ = desired_content(
+        replace(with_image, scheduler_extenders={"safe": obj}), planned=True
+    )
+    assert before is not None
+    (edit,) = plan(history(before, content()), to=1).remaining.edits
+    assert edit.what == "SchedulerExtender safe is no longer in use"
+    assert [effect.partition(":")[0] for effect in edit.effects] == ["extenders"]
+    assert "kubectl create -f -" in edit.command
+
+
+def test_differences_that_several_edits_cause_are_not_of_one() -> None:
+    edits = [ObjectEdit("SchedulerProfile", name, None, {}) for name in ("a", "b", "c")]
+    found = attribute(["x", "y", "z"], edits, [["y", "z"], ["x", "y", "z"], None, ["z"]], {})
+    assert [edit.effects for edit in found.edits] == [("x",), (), None]
+    assert (found.together, found.others) == (("y",), ("z",))
 
 
 def test_current_settings_need_no_write() -> None:

@@ -66,6 +66,25 @@ async def test_undo_restores_the_spec_and_so_the_configuration(edited: Edited) -
     assert edited.use(**restored) == edited.hashes[0]
 
 
+async def test_undo_names_the_profile_that_causes_a_difference(edited: Edited) -> None:
+    edited.operators.profile("team", scheduler=NAME)
+    last = edited.use(profiles=profiles(MANY), replicas=3)
+    publish(edited.operators, edited.cluster)
+    edited.cluster.kubescheduler({"a": 1})
+    edited.cluster.revision(1, content())
+    done = await edited.run("rollout", "undo", "--to-revision", edited.hashes[1], "--yes")
+    assert last not in edited.hashes
+    assert (done.code, done.err) == (1, "")
+    assert done.out.splitlines()[1:] == [
+        "Objects that undo does not write, edited since configuration "
+        f"{edited.hashes[1]} of SecondaryScheduler {NAME}:",
+        "  - SchedulerProfile team is new",
+        "      - profile team added",
+        "      To revert it: kubectl delete schedulerprofile team",
+        "",
+    ]
+
+
 async def test_a_configuration_is_chosen_by_its_hash(edited: Edited) -> None:
     done = await edited.run("rollout", "undo", "--to-revision", edited.hashes[1], "--yes")
     assert done.code == 0, done.err

@@ -11,7 +11,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.config.effective.control_plane import scheduler as effective
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import (
-    object_edits,
+    changed_objects,
     read_inputs,
 )
 from kube_scheduler_operator.config.effective.settings import validate
@@ -166,14 +166,14 @@ def test_edits_between_two_revisions_are_named() -> None:
     def inputs(spec: Any) -> Any:
         return read_inputs(revised(spec)["revision-status-1"]["data"]["inputs"])
 
-    assert object_edits(inputs({"pods": GOGC}), inputs({"pods": {}})) == (
-        "OperatorSettings cluster was edited",
-    )
-    assert object_edits(inputs(None), inputs({})) == ("OperatorSettings cluster is new",)
+    (edited,) = changed_objects(inputs({"pods": GOGC}), inputs({"pods": {}}))
+    assert edited.sentence == "OperatorSettings cluster was edited"
+    (made,) = changed_objects(inputs(None), inputs({}))
+    assert made.sentence == "OperatorSettings cluster is new"
     # A check of placements is not part of a revision.
     approved = {"placementCheck": {"mode": "Gate", "approved": "0" * 64}}
-    assert object_edits(inputs(None), inputs(approved)) == ()
-    assert object_edits(inputs({"pods": GOGC}), inputs({"pods": GOGC, **approved})) == ()
+    assert changed_objects(inputs(None), inputs(approved)) == ()
+    assert changed_objects(inputs({"pods": GOGC}), inputs({"pods": GOGC, **approved})) == ()
 
 
 # --- where the provider runs the control plane's scheduler ----------------------------------------

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ....base import names
 from ....base.json_text import parse_json
@@ -42,6 +42,16 @@ _SECONDARY_BYTES: Final = 64 * 1024
 """The longest record of a SecondaryScheduler; the API server takes annotations of 256 KiB."""
 
 
+_NOT_RECORDED: Final = frozenset({"placementCheck"})
+"""The fields of `OperatorSettings.spec` that no revision contains."""
+
+UNRECORDED: Final = (
+    "the operator's version, one that it follows, or what the cluster provides (certificates, "
+    "authorities, API server, gates)"
+)
+"""The inputs that are not recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedInputs:
     """The fields that a revision was composed from; fields that were not set are missing."""
@@ -60,7 +70,7 @@ class RecordedInputs:
         """The part of OperatorSettings' spec that a revision contains, by name."""
         if self.operator_settings is None:
             return {}
-        spec = {k: v for k, v in self.operator_settings.items() if k != "placementCheck"}
+        spec = {k: v for k, v in self.operator_settings.items() if k not in _NOT_RECORDED}
         return {names.CLUSTER: spec} if spec or not self.operator_settings else {}
 
 
@@ -168,23 +178,39 @@ def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
     return tuple(edits)
 
 
-def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
-    """List changed objects besides Scheduler and KubeScheduler, a sentence for each."""
+class ObjectEdit(NamedTuple):
+    """A change of an object besides Scheduler and KubeScheduler."""
+
+    kind: str
+    name: str
+    before: Mapping[str, Any] | None  # its spec in use; None: it was not in use
+    after: Mapping[str, Any] | None
+
+    @property
+    def sentence(self) -> str:
+        if self.after is None:
+            return f"{self.kind} {self.name} is no longer in use"
+        return f"{self.kind} {self.name} {'is new' if self.before is None else 'was edited'}"
+
+    @property
+    def not_recorded(self) -> frozenset[str]:
+        """The fields of its spec that no revision contains."""
+        return _NOT_RECORDED if self.kind == "OperatorSettings" else frozenset()
+
+
+def changed_objects(before: RecordedInputs, after: RecordedInputs) -> tuple[ObjectEdit, ...]:
+    """List changed objects besides Scheduler and KubeScheduler."""
     kinds = (
         ("SchedulerProfile", before.profiles, after.profiles),
         ("SchedulerExtender", before.extenders, after.extenders),
         ("OperatorSettings", before.own_settings, after.own_settings),
     )
-    edits = []
-    for kind, old, new in kinds:
-        for name in sorted(old.keys() | new.keys()):
-            if name not in new:
-                edits.append(f"{kind} {name} is no longer in use")
-            elif name not in old:
-                edits.append(f"{kind} {name} is new")
-            elif old[name] != new[name]:
-                edits.append(f"{kind} {name} was edited")
-    return tuple(edits)
+    return tuple(
+        ObjectEdit(kind, name, old.get(name), new.get(name))
+        for kind, old, new in kinds
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    )
 
 
 def _specs(objects: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
