@@ -112,6 +112,22 @@ async def test_status_shows_those_that_need_a_look(cluster: Cluster) -> None:
     ]
 
 
+async def test_status_names_the_field_because_of_which_nothing_is_observed(
+    cluster: Cluster,
+) -> None:
+    cluster.operator_runs()
+    cluster.kubescheduler({"a": 1}, managementState="Unmanaged")
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    cluster.put(SCHEDULER_PROFILES, profile("new"))
+    sentence = (
+        "the operator does not observe SchedulerProfile new, because spec.managementState of "
+        "KubeScheduler cluster is Unmanaged"
+    )
+    assert (await cluster.run("status")).out.count(sentence) == 1
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert {"object": "objects", "message": sentence} in shown["warnings"]
+
+
 async def test_status_explains_how_to_correct_a_profile(cluster: Cluster) -> None:
     condition = {"type": names.SCHEDULER_PROFILES_DEGRADED, "status": "True", "reason": "X",
                  "message": "SchedulerProfile/a spec.base: why"}  # fmt: skip

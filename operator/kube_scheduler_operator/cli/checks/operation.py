@@ -9,11 +9,14 @@ from ... import __version__
 from ...base import names
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_NAME, FOREIGN_REASON
-from ...base.management import MANAGED, REMOVED, management_state
+from ...base.management import MANAGED, REMOVED, UNMANAGED, management_state
 from ...base.objects import Object, mapping
 from ...kube import resource as kinds
-from ...operator.controlplane.rollout.node_statuses import read_node_status, reported_failures
-from ...operator.controlplane.rollout.rollout_step import describe
+from ...operator.controlplane.rollout.node_statuses import (
+    describe,
+    read_node_status,
+    reported_failures,
+)
 from ...operator.model import operand_pods
 from ...operator.model.pod_status import (
     PULL,
@@ -26,6 +29,7 @@ from ...operator.model.pod_status import (
 from ...operator.model.snapshot import AssignmentWay
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
+from ...operator.status.observation import why_unobserved
 from .check import CheckProblem, CheckState, ClusterFacts, SecondaryFacts
 from .condition_hints import advice
 from .surroundings import listed
@@ -339,17 +343,55 @@ def objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         for name, obj in sorted(facts.kinds[kind].get().items()):
             count += 1
             observed += bool(mapping(obj.get("status")).get("conditions"))
-            yield from _object_problems(kind, name, obj, page)
+            yield from _object_problems(kind, name, obj, page, _why_unobserved(facts, kind, obj))
+    yield from unobserved_objects(facts)
     if observed:
         yield from _outdated(facts, "each object's status")
     yield f"{count} objects are accepted and available"
 
 
-def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[CheckProblem]:
+def unobserved_objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Objects that the operator does not observe, because of the state of KubeScheduler."""
+    owners: dict[str, list[str]] = {}
+    for kind, _ in _OBJECTS:
+        for name, obj in facts.kinds[kind].get().items():
+            why = _why_unobserved(facts, kind, obj)
+            reported = _reported(obj)
+            if why and (not reported or _not_observed(obj) or any(map(_is_paused, reported))):
+                owners.setdefault(why, []).append(f"{kind} {name}")
+    for why, names_ in owners.items():
+        yield CheckProblem(
+            f"the operator does not observe {listed(names_)}, because {why}",
+            "it observes and uses them when KubeScheduler is Managed",
+            CheckState.WARNING,
+            "operations.md#pause-the-operator",
+        )
+
+
+def _why_unobserved(facts: ClusterFacts, kind: str, obj: Object) -> str:
+    """Why the operator does not observe an object; empty if it does, or if that is not known."""
+    schedulers = facts.kinds[kinds.SECONDARY_SCHEDULERS.kind]
+    if facts.kubescheduler.error or schedulers.error:
+        return ""
+    return why_unobserved(kind, obj, facts.kubescheduler.value, schedulers.get())
+
+
+def _reported(obj: Object) -> list[Mapping[str, Any]]:
+    return list(mapping(obj.get("status")).get("conditions") or ())
+
+
+def _is_paused(condition: Mapping[str, Any]) -> bool:
+    """Whether it is Unknown because of the management state."""
+    return condition.get("status") == "Unknown" and condition.get("reason") in (UNMANAGED, REMOVED)
+
+
+def _object_problems(
+    kind: str, name: str, obj: Object, page: str, unobserved: str
+) -> Iterator[CheckProblem]:
+    """The problems of an object; `unobserved` is why the operator does not observe it."""
     owner = f"{kind} {name}"
-    status = mapping(obj.get("status"))
-    reported = list(status.get("conditions") or ())
-    if not reported:
+    reported = _reported(obj)
+    if not reported and not unobserved:
         yield CheckProblem(
             f"{owner} has no status: the operator has not seen it yet",
             "see the check operator",
@@ -368,10 +410,13 @@ def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[C
             yield CheckProblem(problem.cause, hint, state, page)
         # Only kube-scheduler knows whether an extender that the operator does not run answers.
         elif (type_ == names.WARNINGS and value == "True") or (
-            good and value != "True" and condition.get("reason") != names.REASON_NOT_MANAGED
+            good
+            and value != "True"
+            and not (unobserved and _is_paused(condition))
+            and condition.get("reason") != names.REASON_NOT_MANAGED
         ):
             yield condition_problem(condition, CheckState.WARNING, owner)
-    if stale := _not_observed(obj):
+    if not unobserved and (stale := _not_observed(obj)):
         yield CheckProblem(f"{owner}: {stale}", "see the check operator", CheckState.WARNING, page)
 
 

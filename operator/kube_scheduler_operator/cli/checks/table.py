@@ -63,5 +63,9 @@ UNOBSERVED: Final = tuple(check for check in AFTER if check.name == "schedulers"
 """What `status` shows as well while no operator observes the control plane's schedulers."""
 
 
+NOT_OBSERVED: Final = (Check("objects", operation.unobserved_objects),)
+"""The part of a check that `status` shows as well."""
+
+
 def run_checks(checks: Sequence[Check], facts: ClusterFacts) -> tuple[CheckResult, ...]:
     return tuple(result for check in checks for result in run_check(check, facts))

@@ -19,7 +19,7 @@ from ...base.crd_schema import validate_object
 from ...base.decoding import sentence
 from ...base.objects import annotation, mapping
 from ...base.platform import Platform
-from ...config.effective.attachment import ValidationResult, name_of
+from ...config.effective.attachment import ValidationResult, is_ours, name_of
 from ...config.effective.control_plane.accepted_settings import (
     AcceptedSettings,
     kind_of,
@@ -36,7 +36,7 @@ from ...config.effective.control_plane.scheduler import (
 )
 from ...config.effective.facts import ControlPlaneFacts, Facts
 from ...config.effective.objects import Objects
-from ...config.effective.pipeline import effective, is_ours
+from ...config.effective.pipeline import effective
 from ...config.effective.secondary.request import DEFAULT_RESOURCES
 from ...config.effective.secondary.scheduler import EffectiveSecondary, effective_secondaries
 from ...config.effective.settings.requested_pod import OWN_RESOURCES

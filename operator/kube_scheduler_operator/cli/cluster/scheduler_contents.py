@@ -14,8 +14,8 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import annotation, is_controlled_by, mapping, uid_of
 from ...base.platform import Platform
+from ...config.effective.attachment import is_ours
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
-from ...config.effective.pipeline import is_ours
 from ...kube.api import Api, Object
 from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
 from ...operator.controlplane.revision.content import RevisionContent

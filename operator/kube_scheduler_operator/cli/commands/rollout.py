@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...base import names
 from ...base.objects import Object
 from ...base.platform import Platform
-from ...config.effective.pipeline import is_ours
+from ...config.effective.attachment import is_ours
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden, NotFound

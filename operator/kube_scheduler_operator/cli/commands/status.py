@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...base import names
@@ -22,10 +23,10 @@ from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
 from ...operator.status.running import images_that_run
-from ..checks.check import CheckState, ClusterFacts
+from ..checks.check import CheckState, ClusterFacts, Observed
 from ..checks.condition_hints import advice
 from ..checks.operation import INFORMATIONAL, NO_KUBESCHEDULER, severity, silence
-from ..checks.table import RUNNING, UNOBSERVED, run_checks
+from ..checks.table import NOT_OBSERVED, RUNNING, UNOBSERVED, run_checks
 from ..cluster import cluster_configuration
 from ..cluster.compare import parse_revision
 from ..cluster.connection import connected
@@ -110,7 +111,18 @@ async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[
     load_policies = await _listed(api, kinds.LOAD_POLICIES, noted=False)
     secondaries = await _listed(api, kinds.SECONDARY_SCHEDULERS)
     kubeadm = await _kubeadm(api, platform)
-    observed = _observed(facts)
+    objects = {
+        resource.kind: Observed({obj["metadata"]["name"]: obj for obj in listed})
+        for resource, listed in (
+            (kinds.SCHEDULER_PROFILES, profiles),
+            (kinds.SCHEDULER_EXTENDERS, extenders),
+            (kinds.OPERATOR_SETTINGS, settings),
+            (kinds.SECONDARY_SCHEDULERS, secondaries),
+            (kinds.LOAD_POLICIES, load_policies),
+        )
+    }
+    with_objects = replace(facts, kubescheduler=Observed(kubescheduler), kinds=objects)
+    observed = _observed(facts, with_objects)
     overall = {condition["type"]: condition for condition in _conditions(reported)}
     problems = [*_problems(kubescheduler, reported), *observed[CheckState.FAILED]]
     progressing = overall.get("Progressing", {})
@@ -188,11 +200,16 @@ def _lease_place(platform: Platform) -> str:
     return f"{lease.namespace}/{lease.name}"
 
 
-def _observed(facts: ClusterFacts) -> dict[CheckState, list[dict[str, str]]]:
-    """Return what the Pods, Deployments and Leases show now, whatever the conditions say."""
+def _observed(
+    facts: ClusterFacts, with_objects: ClusterFacts
+) -> dict[CheckState, list[dict[str, str]]]:
+    """Return what the Pods, Deployments and Leases show now, whatever the conditions say.
+
+    Also which of the objects the operator does not observe.
+    """
     found: dict[CheckState, list[dict[str, str]]] = {state: [] for state in CheckState}
     checks = (*RUNNING, *UNOBSERVED) if silence(facts) else RUNNING
-    for result in run_checks(checks, facts):
+    for result in (*run_checks(checks, facts), *run_checks(NOT_OBSERVED, with_objects)):
         texts = {"condition": result.check, "reason": "Observed", "message": result.cause}
         found[result.state].append({**texts, "hint": result.hint})
     return found

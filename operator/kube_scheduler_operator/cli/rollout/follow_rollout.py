@@ -11,11 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...base import names
-from ...base.management import MANAGED, UNMANAGED, management_state
+from ...base.management import MANAGED, REMOVED, UNMANAGED, management_state
 from ...base.objects import mapping
 from ...base.platform import Platform
-from ...config.effective.attachment import CONTROL_PLANE, scheduler_of
-from ...config.effective.pipeline import is_ours
+from ...config.effective.attachment import CONTROL_PLANE, is_ours, scheduler_of
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden, Unavailable
 from ...kube.resource import (
@@ -28,11 +27,11 @@ from ...kube.resource import (
 from ...operator.controlplane.placement_gate import HELD
 from ...operator.controlplane.rollout.node_statuses import (
     NodeStatus,
+    describe,
     on_node,
     read_node_status,
     reported_failures,
 )
-from ...operator.controlplane.rollout.rollout_step import describe
 from ...operator.controlplane.status import is_scheduler_observed
 from ...operator.extenders.status import NOT_CALLED, NOT_READY
 from ...operator.status.conditions import condition_in
@@ -363,8 +362,12 @@ async def follow(
     if scheduler is None:
 
         async def poll() -> RolloutState:
-            pending = await _pending(api, platform, await _attached(api, {CONTROL_PLANE}))
-            return read_state(await get_kubescheduler(api), await _source(api), pending)
+            kubescheduler = await get_kubescheduler(api)
+            removed = management_state(kubescheduler).state == REMOVED
+            # Nothing that is attached to it is observed after its removal.
+            attached = {} if removed else await _attached(api, {CONTROL_PLANE})
+            pending = await _pending(api, platform, attached)
+            return read_state(kubescheduler, await _source(api), pending)
 
         return await watch(poll, report, seconds, report_changes)
     name = str(scheduler["metadata"]["name"])

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.defects import DEFECT, contained
 from ...base.findings import Finding, Problem, format_path
-from ...base.objects import mapping
+from ...base.objects import Object, label, mapping
 
 SPEC: Final = "spec"
 ACCEPTED: Final = "status.accepted"
@@ -167,6 +167,11 @@ def age_of(obj: Mapping[str, Any]) -> tuple[str, str]:
     # An object that is not in the API yet is newer than all others.
     created = mapping(obj.get("metadata")).get("creationTimestamp")
     return str(created or "~"), name_of(obj)
+
+
+def is_ours(obj: Object) -> bool:
+    """Report whether the operator made a SecondaryScheduler."""
+    return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM
 
 
 REFUSED: Final = "Refused"

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...base import names
-from ...base.objects import Object, label, mapping
+from ...base.objects import mapping
 from ..language.schema import DEFAULT_SCHEDULER
 from ..language.warnings.configuration import scheduler_names
+from .attachment import is_ours
 from .control_plane.scheduler import Accepted, EffectiveControlPlane, effective_control_plane
 from .facts import Facts
 from .managed import managed_spec, moved_objects
@@ -68,8 +68,3 @@ def with_managed(objects: Objects, facts: Facts, control_plane: EffectiveControl
     spec = managed_spec(control_plane, facts, mapping(mapping(existing).get("spec")))
     managed: Mapping[str, Any] = {"metadata": {"name": name}, **(existing or {}), "spec": spec}
     return replace(objects, secondaries=(*others, managed))
-
-
-def is_ours(obj: Object) -> bool:
-    """Report whether the operator made a SecondaryScheduler."""
-    return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM

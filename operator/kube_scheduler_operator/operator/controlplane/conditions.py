@@ -38,10 +38,16 @@ from .revision.history import Revision, ended
 from .revision.revise import RevisionResult
 from .rollout.drift import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
-from .rollout.node_statuses import NodeStatus, is_cordoned, on_node, read_node_status
+from .rollout.node_statuses import (
+    NodeStatus,
+    describe,
+    is_cordoned,
+    on_node,
+    read_node_status,
+)
 from .rollout.observe import is_guarded, observe
 from .rollout.removal import Removal
-from .rollout.rollout_step import RolloutStep, describe
+from .rollout.rollout_step import RolloutStep
 from .versions import skew_condition, versions
 
 CONSTANT: Final[Mapping[str, str]] = {

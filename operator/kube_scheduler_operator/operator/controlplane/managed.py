@@ -17,12 +17,12 @@ from ...base import names
 from ...base.findings import Finding
 from ...base.objects import Object, annotation, is_being_deleted, label, mapping
 from ...base.recognition import Recognition
+from ...config.effective.attachment import is_ours
 from ...config.effective.control_plane.accepted_settings import AcceptedSettings
 from ...config.effective.control_plane.recorded_inputs import read_inputs, record
 from ...config.effective.control_plane.scheduler import EffectiveControlPlane
 from ...config.effective.facts import Facts
 from ...config.effective.managed import USERS_FIELDS, managed_spec, settings_without_effect
-from ...config.effective.pipeline import is_ours
 from ...config.language.merging.presets import DEFAULT_PROFILE
 from ...config.language.versions import Version, version_skew
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS

@@ -16,13 +16,12 @@ from ...base.defects import DEFECT
 from ...base.findings import Finding
 from ...base.json_text import parse_json
 from ...base.objects import Object, annotation, is_being_deleted, label
-from ...config.effective.attachment import Refusal
+from ...config.effective.attachment import Refusal, is_ours
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
 from ...config.effective.control_plane.recorded_inputs import read_inputs
 from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import Facts
 from ...config.effective.objects import Objects
-from ...config.effective.pipeline import is_ours
 from ...config.effective.profiles.validate import ProfileResult
 from ...config.effective.secondary.request import SchedulerRequest
 from ...config.effective.secondary.request import read as read_request

@@ -815,3 +815,39 @@ def test_a_status_of_an_earlier_generation_is_marked() -> None:
     found = one("objects", **facts)
     assert found.state is CheckState.WARNING
     assert "generation 2" in found.cause
+
+
+@pytest.mark.parametrize("management", ["Unmanaged", "Removed"])
+def test_what_the_management_state_keeps_from_being_observed_is_one_warning(
+    management: str,
+) -> None:
+    """The operator runs, so the check operator has nothing to show."""
+    unknown = {"type": names.AVAILABLE, "status": "Unknown", "reason": "Unmanaged"}
+    paused = {"observedGeneration": 1, "conditions": [unknown]}
+    known = {"observedGeneration": 1, "conditions": [{"type": names.ACCEPTED, "status": "True"}]}
+    edited = obj("edited", status=known)
+    edited["metadata"]["generation"] = 2
+    facts = secondary_facts()
+    facts["kinds"] = {
+        **{kind: Observed({}) for kind, _ in _OBJECTS},
+        **facts["kinds"],
+        "SchedulerProfile": Observed({"new": obj("new"), "edited": edited}),
+        "SchedulerExtender": Observed({"paused": obj("paused", status=paused)}),
+        "OperatorSettings": Observed({"cluster": obj("cluster")}),
+    }
+    kubescheduler = obj("cluster", spec={"managementState": management})
+    found = one("objects", kubescheduler=kubescheduler, **facts)
+    assert found.state is CheckState.WARNING
+    assert found.cause == (
+        "the operator does not observe OperatorSettings cluster, SchedulerExtender paused, "
+        "SchedulerProfile edited, SchedulerProfile new, because spec.managementState of "
+        f"KubeScheduler cluster is {management}"
+    )
+    facts["kinds"] |= {"LoadPolicy": Observed({"load": obj("load")})}
+    causes = {each.cause for each in results("objects", kubescheduler=kubescheduler, **facts)}
+    always = "LoadPolicy load has no status: the operator has not seen it yet"
+    assert causes == {found.cause, always}
+    managed = obj("cluster", spec={"managementState": "Managed"})
+    causes = {each.cause for each in results("objects", kubescheduler=managed, **facts)}
+    assert found.cause not in causes
+    assert "SchedulerProfile new has no status: the operator has not seen it yet" in causes

@@ -340,6 +340,18 @@ async def test_watch_waits_for_the_agents_of_the_control_plane_only(
     assert "SchedulerExtender safe: 1 of 3 agents are Ready" in waits.out
 
 
+async def test_watch_of_a_removal_waits_for_no_object(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
+    cluster.operator_runs()
+    cluster.put(KUBE_SCHEDULERS, kubescheduler(calm("gone", "Removed"), management="Removed"))
+    cluster.api.served.add(SCHEDULER_EXTENDERS)
+    cluster.put(SCHEDULER_EXTENDERS, extender(STARTING, observedGeneration=1))
+    done = await cluster.run("rollout", "watch", "--timeout", "10", "--platform", "kubeadm")
+    assert (done.code, UNOBSERVED in done.out) == (0, False)
+
+
 async def test_nothing_is_rolled_out_without_an_operator(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,22 @@ def write_node_status(status: NodeStatus) -> dict[str, Any]:
     return raw
 
 
+def describe(statuses: tuple[NodeStatus, ...], latest: int) -> str:
+    """How many nodes are at which revision, in the reference's words."""
+    counts: dict[int, int] = {}
+    for status in statuses:
+        counts[status.current] = counts.get(status.current, 0) + 1
+    parts = [
+        f"1 node is at revision {revision}"
+        if count == 1
+        else f"{count} nodes are at revision {revision}"
+        for revision, count in sorted(counts.items())
+    ]
+    if statuses and latest and latest not in counts:
+        parts.append(f"0 nodes have achieved new revision {latest}")
+    return "; ".join(parts)
+
+
 def readiness(node: Object) -> tuple[bool, str]:
     """Whether the node is Ready; if not, since when and why, in the reference's words."""
     if is_ready(node):

@@ -21,13 +21,13 @@ from kube_scheduler_operator.operator.controlplane.node_pods import installer_po
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
-from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import write_node_status
+from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import (
+    describe,
+    write_node_status,
+)
 from kube_scheduler_operator.operator.controlplane.rollout.observe import observe
 from kube_scheduler_operator.operator.controlplane.rollout.roll_out import roll_out
-from kube_scheduler_operator.operator.controlplane.rollout.rollout_step import (
-    RolloutStep,
-    describe,
-)
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_step import RolloutStep
 from kube_scheduler_operator.operator.model.operand_pods import Disks, NodeDisk
 from kube_scheduler_operator.operator.model.plan import Create, Delete, Replace
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
