@@ -139,7 +139,7 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     ),
     names.SCHEDULERS_AVAILABLE: Advice("see kubectl describe secondaryschedulers", "managed.md"),
     names.PODS_WITHOUT_SCHEDULER: Advice(
-        "see kubectl scheduler pending for the Pods; correct their spec.schedulerName",
+        "see kubectl scheduler pending for the Pods; the message has the ways out",
         "placements.md",
     ),
     names.UNKNOWN_SCHEDULER: Advice(

@@ -56,6 +56,12 @@ FIELDS: Final = Message(
 SHOWN: Final = 20
 """The number of names in a message."""
 
+_SERVE: Final = (
+    "create what serves it: a SchedulerProfile with spec.schedulerName (spec.scheduler is the "
+    "SecondaryScheduler that runs it; unset: the control plane's scheduler), or a "
+    "SecondaryScheduler with spec.profiles[].schedulerName"
+)
+
 _SELECTOR_LENGTH: Final = 4000
 """Characters of the selector in a URL; load balancers refuse URLs of 8 KiB."""
 
@@ -123,7 +129,7 @@ def event_message(pod: PendingPod) -> str:
     name = foreign(pod.scheduler, FOREIGN_NAME)
     return (
         f'no scheduler serves spec.schedulerName "{name}", so this Pod stays Pending; '
-        "correct the name, or create a SecondaryScheduler with a profile of that name"
+        f"correct the name, or {_SERVE}"
     )
 
 
@@ -155,7 +161,6 @@ def condition(pods: Iterable[PendingPod], *, unread: str = "") -> Condition:
     more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
     message = (
         f"no scheduler serves spec.schedulerName {listed}{more}, and Pods with that name are "
-        "Pending; correct the name in the Pods, or create a SecondaryScheduler with a profile of "
-        "that name"
+        f"Pending; correct the name in the Pods, or {_SERVE}"
     )
     return Condition(names.PODS_WITHOUT_SCHEDULER, "True", "NoSuchScheduler", message)

@@ -87,6 +87,27 @@ def test_the_condition_does_not_change_with_every_pod() -> None:
     assert condition([]).status == "False"
 
 
+@pytest.mark.parametrize("text", [event_message(pending("x")), condition([pending("x")]).message])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "correct the name",
+        "a SchedulerProfile with spec.schedulerName (spec.scheduler is the SecondaryScheduler",
+        "a SecondaryScheduler with spec.profiles[].schedulerName",
+    ],
+)
+def test_every_way_out_is_named_with_its_fields(text: str, way: str) -> None:
+    assert way in text
+
+
+def test_a_profile_is_a_way_out(world: World) -> None:
+    world.put()
+    world.pending = (pending("dense"),)
+    assert world.plan().pods_without_scheduler == (pending("dense"),)
+    world.profile("new", scheduler=NAME, schedulerName="dense")
+    assert world.plan().pods_without_scheduler == ()
+
+
 def test_the_names_of_a_tenant_hide_no_others_in_the_message() -> None:
     flood = [replace(pending(f"a-{n:03}"), namespace="atk") for n in range(100)]
     reported = condition([*flood, replace(pending("misspelt"), namespace="shop")])

@@ -36,7 +36,7 @@ def edit(cluster: FakeCluster) -> None:
         "of-control-plane": {},
         "of-packed": {"scheduler": "packed"},
         "of-managed": {"scheduler": OWN},
-        "of-nobody": {"scheduler": "missing"},
+        "of-missing": {"scheduler": "missing"},
     }.items():
         cluster.put(SCHEDULER_PROFILES, name, **spec)
         cluster.put(SCHEDULER_EXTENDERS, name, **EXTENDER, **spec)
