@@ -23,7 +23,7 @@ from ..base.names import LOAD_ANNOTATION
 from ..base.times import timestamp
 from .api_server import Verb
 from .kinds import NODES, PODS, Object
-from .store import WorldStore
+from .store import Event, WorldStore
 from .world import World
 
 if TYPE_CHECKING:
@@ -147,9 +147,8 @@ class InProcessExtenders:
             text = text.replace(json.dumps(path), json.dumps(str(file)))
         return json.loads(text)
 
-    def _event(self, line: bytes) -> None:
-        event = orjson.loads(line)
-        self._take(event["type"], event["object"])
+    def _event(self, event: Event) -> None:
+        self._take(event.type, orjson.loads(event.content))
 
     def _take(self, event: str, obj: Object) -> None:
         gone = event == "DELETED"

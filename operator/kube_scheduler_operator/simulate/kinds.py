@@ -6,13 +6,16 @@ ConfigMaps are not listed, so they are never kept, sent or written to a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ..base.objects import mapping
 from ..kube import resource as kinds
 from ..kube.resource import Resource, cluster_scoped, namespaced
 from ..kube.store import MIRROR_ANNOTATION
+from . import other_versions
+from .other_versions import OtherVersion
 
 Object = dict[str, Any]
 
@@ -39,8 +42,13 @@ RESOURCE_CLAIMS: Final = namespaced(_DRA, "ResourceClaim")
 CLAIM_TEMPLATES: Final = namespaced(_DRA, "ResourceClaimTemplate")
 RESOURCE_SLICES: Final = cluster_scoped(_DRA, "ResourceSlice")
 DEVICE_CLASSES: Final = cluster_scoped(_DRA, "DeviceClass", "deviceclasses")
+DEVICE_TAINT_RULES: Final = cluster_scoped(_DRA, "DeviceTaintRule")
 PRIORITY_CLASSES: Final = cluster_scoped("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses")
 QUOTAS: Final = namespaced("v1", "ResourceQuota")
+WORKLOADS: Final = namespaced("scheduling.k8s.io/v1alpha1", "Workload")
+"""The form of 1.35; kube-scheduler reads PodGroups instead from 1.36 on."""
+POD_GROUPS: Final = namespaced("scheduling.k8s.io/v1beta1", "PodGroup")
+COMPOSITE_POD_GROUPS: Final = namespaced("scheduling.k8s.io/v1alpha3", "CompositePodGroup")
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -84,11 +92,11 @@ _POD_SPEC: Final = (
     "restartPolicy",
     "schedulerName",
     "schedulingGates",
-    "schedulingGroup",  # groups of pods, from 1.37
+    "schedulingGroup",  # groups of pods, from 1.36
     "terminationGracePeriodSeconds",
     "tolerations",
     "topologySpreadConstraints",
-    "workloadRef",  # groups of pods, 1.35 and 1.36
+    "workloadRef",  # groups of pods, 1.35
 )
 _POD_STATUS: Final = (
     "nominatedNodeName",
@@ -259,6 +267,33 @@ class WorldKind:
     keep: Callable[[Mapping[str, Any]], Object]
     # whether kube-scheduler watches it; otherwise an imitated controller or a command reads it
     read_by_scheduler: bool = True
+    # the versions besides that of the resource, newest first
+    others: tuple[OtherVersion, ...] = ()
+
+    def versions(self) -> Iterator[Resource]:
+        """Yield the kind in each of its versions, the newest first."""
+        yield self.resource
+        for other in self.others:
+            yield self._in(other)
+
+    def _in(self, other: OtherVersion) -> Resource:
+        return replace(self.resource, version=other.version)
+
+    def newest(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return an object of any version in that of the resource."""
+        for other in self.others:
+            if obj.get("apiVersion") == self._in(other).api_version:
+                spec = other.newer(mapping(obj.get("spec")))
+                return {**obj, "apiVersion": self.resource.api_version, "spec": spec}
+        return obj
+
+    def in_version(self, version: str, obj: Object) -> Object:
+        """Return an object of the world in a version that the kind has."""
+        for other in self.others:
+            if other.version == version:
+                api_version = self._in(other).api_version
+                return {**obj, "apiVersion": api_version, "spec": other.older(obj["spec"])}
+        return obj
 
 
 KINDS: Final = {
@@ -324,6 +359,44 @@ KINDS: Final = {
         WorldKind(RESOURCE_SLICES, _whole("spec")),
         WorldKind(DEVICE_CLASSES, _whole("spec")),
         WorldKind(
+            DEVICE_TAINT_RULES,
+            _parts(spec=("deviceSelector", "taint")),
+            others=other_versions.DEVICE_TAINT_RULES,
+        ),
+        WorldKind(WORKLOADS, _parts(spec=("podGroups",))),
+        WorldKind(
+            POD_GROUPS,
+            _parts(
+                spec=(
+                    "disruptionMode",
+                    "parentCompositePodGroupName",
+                    "preemptionPolicy",
+                    "priority",
+                    "resourceClaims",
+                    "schedulingConstraints",
+                    "schedulingPolicy",
+                    "workloadRef",
+                ),
+                status=("conditions", "resourceClaimStatuses"),
+            ),
+            others=other_versions.POD_GROUPS,
+        ),
+        WorldKind(
+            COMPOSITE_POD_GROUPS,
+            _parts(
+                spec=(
+                    "disruptionMode",
+                    "parentCompositePodGroupName",
+                    "preemptionPolicy",
+                    "priority",
+                    "schedulingConstraints",
+                    "schedulingPolicy",
+                    "workloadRef",
+                ),
+                status=("conditions",),
+            ),
+        ),
+        WorldKind(
             PRIORITY_CLASSES,
             _whole("value", "globalDefault", "preemptionPolicy"),
             read_by_scheduler=False,
@@ -333,7 +406,10 @@ KINDS: Final = {
 }
 """All kinds of a world, in the order in which they are read."""
 
-BY_KIND: Final = {(resource.api_version, resource.kind): kind for resource, kind in KINDS.items()}
+BY_KIND: Final = {
+    (served.api_version, served.kind): kind for kind in KINDS.values() for served in kind.versions()
+}
+"""apiVersion, in any version that the kind has, and kind -> what the world has of it."""
 
 
 def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) -> Object:
@@ -341,6 +417,7 @@ def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) ->
 
     With `annotations`, all of them are kept, e.g. the measured load of Nodes for load policies.
     """
+    obj = kind.newest(obj)
     metadata = obj.get("metadata") or {}
     kept = _kept(metadata, _METADATA)
     values = metadata.get("annotations")

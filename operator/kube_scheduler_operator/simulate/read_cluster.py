@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ..base.limits import WORLD
-from ..kube.api import LeftOut
+from ..base.objects import entries, mapping
+from ..kube.api import LeftOut, ListResult
 from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, NotFound
 from ..kube.resource import Resource
-from .kinds import KINDS, NODES, PODS, Object
+from .kinds import KINDS, NODES, PODS, Object, WorldKind
 from .world import World
 
 _NEEDED: Final = (NODES, PODS)
@@ -32,27 +33,54 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False, most: int =
     """
     world = World(annotations=annotations)
     room = _Room(world, most)
-    for resource in KINDS:
+    for resource, kind in KINDS.items():
 
         def take(obj: Object, resource: Resource = resource) -> Object:
             room.add(resource, obj)
             return _NOTHING
 
         try:
-            listed = await api.list(resource, keep=take)
+            listed = await _list(api, kind, take)
         except Forbidden:
             if resource in _NEEDED:
                 raise
+            if not await _serves(api, kind):
+                continue  # the API server refuses those without rights before it looks for the kind
             world.notes.append(
                 f"you have no permission to list {resource.name}, so the simulation has none"
             )
-        except NotFound:
-            pass  # this version does not serve the kind
         else:
-            world.notes += not_simulated(listed.left_out)
+            world.notes += not_simulated(listed.left_out if listed else ())
     world.notes += room.notes()
     world.complete()
     return world
+
+
+async def _list(
+    api: ApiClient, kind: WorldKind, take: Callable[[Object], Object]
+) -> ListResult | None:
+    """List a kind in the newest version that the API server serves; None: it serves none."""
+    for resource in kind.versions():
+        try:
+            return await api.list(resource, keep=take)
+        except NotFound:
+            pass
+    return None
+
+
+async def _serves(api: ApiClient, kind: WorldKind) -> bool:
+    """Return whether the API server serves a kind; every account may read that."""
+    for resource in kind.versions():
+        if not resource.group:
+            return True
+        try:
+            served = await api.get_path(f"/apis/{resource.api_version}")
+        except NotFound:
+            continue
+        names = (mapping(entry).get("name") for entry in entries(served.get("resources")))
+        if resource.plural in names:
+            return True
+    return False
 
 
 class _Room:
@@ -70,13 +98,13 @@ class _Room:
         self._removed: Counter[str] = Counter()
 
     def add(self, resource: Resource, obj: Object) -> None:
-        entries = self._world.objects[resource]
+        objects = self._world.objects[resource]
         namespace = str(obj["metadata"].get("namespace") or "")
         key = (namespace, str(obj["metadata"]["name"]))
-        before = entries.get(key)  # a list that outlasts its snapshot is read again
+        before = objects.get(key)  # a list that outlasts its snapshot is read again
         if not self._world.add(obj):
             return
-        size = len(entries[key].content) - (len(before.content) if before else 0)
+        size = len(objects[key].content) - (len(before.content) if before else 0)
         self._total += size
         if resource.namespaced:
             self._sizes[namespace] += size

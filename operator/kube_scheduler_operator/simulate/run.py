@@ -328,6 +328,7 @@ class Run:
             SimulationError: kube-scheduler ended, or the time is over.
         """
         while True:
+            self._check_requests()
             decisions = self.decisions.values()
             waiting = [decision for decision in decisions if not decision.node]
             if not waiting:
@@ -374,7 +375,8 @@ class Run:
             await asyncio.sleep(max(_POLL, len(waiting) * _POLL_OF_A_POD))
 
     def _check(self, waiting: int) -> None:
-        """Raise SimulationError if kube-scheduler has ended or the time is over."""
+        """Raise SimulationError if nothing more can be learned from this run."""
+        self._check_requests()
         for scheduler in self._schedulers:
             if scheduler.process.ended.is_set():
                 raise SimulationError(f"kube-scheduler ended: {scheduler.process.failure()}")
@@ -387,6 +389,11 @@ class Run:
                 f"kube-scheduler has not decided about {waiting} {pods} within "
                 f"{self._options.seconds:.0f} s; {failures}"
             )
+
+    def _check_requests(self) -> None:
+        """Raise SimulationError if kube-scheduler sent what it got no true answer to."""
+        if self._api.problem:
+            raise SimulationError(self._api.problem)
 
     def _feed_sentinel(self, scheduler: _Scheduler) -> PodDecision:
         """Feed a pod of the lowest priority that fits nowhere; return the decision about it."""

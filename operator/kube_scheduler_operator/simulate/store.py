@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 
@@ -13,8 +12,17 @@ from ..scheduling.policies.pods import FINISHED
 from .kinds import PODS, Object
 from .world import Key, World
 
-Watcher = Callable[[bytes], None]
-"""Takes one watch event, a line of JSON."""
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change."""
+
+    version: int  # the resourceVersion of the object then
+    type: str  # ADDED, MODIFIED or DELETED
+    content: bytes  # the object as JSON
+
+
+Watcher = Callable[[Event], None]
 
 _ADDED, _MODIFIED, _DELETED = "ADDED", "MODIFIED", "DELETED"
 _VERSION_OF_WORLD = "1"
@@ -23,7 +31,7 @@ _VERSION_OF_WORLD = "1"
 @dataclass(slots=True)
 class _Kind:
     objects: dict[Key, bytes] = field(default_factory=dict)  # key -> JSON
-    events: list[tuple[int, bytes]] = field(default_factory=list)  # (version, event) of all changes
+    events: list[Event] = field(default_factory=list)
     watchers: set[Watcher] = field(default_factory=set)  # those that get the next events
 
 
@@ -84,19 +92,19 @@ class WorldStore:
         """Send the events after version `since` and all further ones; None: further ones only."""
         kind = self._kind(resource)
         if since is not None:
-            for version, event in kind.events:
-                if version > since:
+            for event in kind.events:
+                if event.version > since:
                     watcher(event)
         kind.watchers.add(watcher)
 
     def unwatch(self, resource: Resource, watcher: Watcher) -> None:
         self._kind(resource).watchers.discard(watcher)
 
-    def _emit(self, kind: _Kind, event: str, content: bytes) -> None:
-        line = event_line(event, content)
-        kind.events.append((self.version, line))
+    def _emit(self, kind: _Kind, type_: str, content: bytes) -> None:
+        event = Event(self.version, type_, content)
+        kind.events.append(event)
         for watcher in list(kind.watchers):
-            watcher(line)
+            watcher(event)
 
 
 def event_line(event: str, content: bytes) -> bytes:
@@ -110,27 +118,3 @@ def _versioned(content: bytes) -> bytes:
     """
     before, mark, after = content.partition(b'"metadata":{')
     return b'%b%b"resourceVersion":"%b",%b' % (before, mark, _VERSION_OF_WORLD.encode(), after)
-
-
-def merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
-    """Apply a patch of kube-scheduler: objects are merged, lists of conditions by type."""
-    obj = dict(target)
-    for key, value in patch.items():
-        if key.startswith("$"):  # directives of strategic merge patches about order
-            continue
-        if value is None:
-            obj.pop(key, None)
-        elif isinstance(value, Mapping):
-            before = obj.get(key)
-            obj[key] = merged(before if isinstance(before, Mapping) else {}, value)
-        elif key == "conditions" and isinstance(value, list):
-            known = {item.get("type"): item for item in obj.get(key) or ()}
-            for condition in value:
-                known[condition.get("type")] = {
-                    **known.get(condition.get("type"), {}),
-                    **condition,
-                }
-            obj[key] = list(known.values())
-        else:
-            obj[key] = value
-    return obj

@@ -7,6 +7,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import aiohttp
+import pytest
+import yarl
 
 from kube_scheduler_operator.simulate.api_server import WorldServer
 from kube_scheduler_operator.simulate.store import WorldStore
@@ -31,3 +33,49 @@ async def test_objects_without_a_name_get_one_of_their_own() -> None:
     assert all(metadata["name"].startswith(claim["metadata"]["generateName"]) for metadata in made)
     assert made[0]["name"] != made[1]["name"]
     assert {metadata["namespace"] for metadata in made} == {"shop"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "healthz", ""),
+        ("GET", "api/v1/pods?labelSelector=app%3Dweb", ""),
+        ("GET", "api/v1/pods?watch=1&resourceVersion=x", ""),
+        ("DELETE", "api/v1/namespaces/n/pods", ""),
+        ("POST", "api/v1/namespaces/n/pods/p/eviction", "{}"),
+        ("POST", "apis/resource.k8s.io/v1/namespaces/n/resourceclaims", '{"metadata": []}'),
+        ("GET", "x/%1B[31mred", ""),
+    ],
+)
+async def test_an_unexpected_request_is_one_sentence(
+    caplog: pytest.LogCaptureFixture, method: str, path: str, body: str
+) -> None:
+    server = WorldServer(WorldStore(World()), Mock(), time.time)
+    await server.start()
+    try:
+        async with aiohttp.ClientSession() as session:
+            url = yarl.URL(f"{server.url}/{path}", encoded=True)
+            async with session.request(method, url, data=body) as answer:
+                assert answer.status == 501
+                assert (await answer.json())["reason"] == "NotImplemented"
+    finally:
+        await server.stop()
+    sentence = "kube-scheduler sent a request that the simulation cannot answer: "
+    assert server.problem.startswith(f"{sentence}{method} /{path[:2]}")
+    assert server.problem.isprintable()
+    assert not caplog.records  # aiohttp logs tracebacks
+
+
+async def test_no_request_of_kube_scheduler_is_a_problem() -> None:
+    server = WorldServer(WorldStore(World()), Mock(), time.time)
+    await server.start()
+    try:
+        async with aiohttp.ClientSession() as session:
+            for path in ("api/v1/pods", "apis/example.com/v1/things", "version", "apis"):
+                async with session.get(f"{server.url}/{path}") as answer:
+                    assert answer.status == 200
+            async with session.get(f"{server.url}/api/v1/namespaces/n/pods/p") as answer:
+                assert answer.status == 404
+    finally:
+        await server.stop()
+    assert (server.problem, server.unknown) == ("", {"things.example.com"})

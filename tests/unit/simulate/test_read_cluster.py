@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from kube_scheduler_operator.kube.api import LeftOut
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.resource import NODES, PODS
 from kube_scheduler_operator.simulate import read_cluster as reading
+from kube_scheduler_operator.simulate.kinds import DEVICE_TAINT_RULES
+from kube_scheduler_operator.simulate.kinds import RESOURCE_SLICES as SLICES
 from kube_scheduler_operator.simulate.read_cluster import not_simulated, read_cluster
 from kube_scheduler_operator.simulate.utilization import utilization_of
 from kube_scheduler_operator.simulate.world import World
@@ -59,6 +62,30 @@ async def test_a_cluster_within_the_size_is_complete(api: FakeApi) -> None:
     put(api, "shop", 20)
     world = await read(api)
     assert (count(world, "shop"), world.notes) == (20, [])
+
+
+async def test_the_newest_version_that_is_served_is_read(api: FakeApi) -> None:
+    """An API server of 1.36 serves DeviceTaintRules in v1beta2, and no CompositePodGroups."""
+    of_1_36 = replace(DEVICE_TAINT_RULES, version="v1beta2")
+    api.served.add(of_1_36)
+    api.put(of_1_36, "a", spec={"taint": {"key": "k", "effect": "NoExecute"}})
+    world = await read(api)
+    rule = world.get(DEVICE_TAINT_RULES, "a")
+    assert rule is not None
+    assert rule["apiVersion"] == "resource.k8s.io/v1"
+    assert rule["spec"] == {"taint": {"key": "k", "effect": "NoExecute"}}
+    assert world.notes == []
+
+
+async def test_a_kind_that_is_not_served_needs_no_right(api: FakeApi) -> None:
+    """The API server answers 403 before it looks for the kind."""
+    api.served.add(SLICES)
+    for kind in ("resourceslices", "podgroups"):
+        api.fail(403, path=f"/{kind}", times=None, reason="Forbidden")
+    world = await read(api)
+    assert world.notes == [
+        "you have no permission to list resourceslices.resource.k8s.io, so the simulation has none"
+    ]
 
 
 def test_an_object_that_is_read_again_counts_once() -> None:

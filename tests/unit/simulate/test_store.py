@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from kube_scheduler_operator.simulate.kinds import NODES, PODS
-from kube_scheduler_operator.simulate.store import WorldStore, merged
+from kube_scheduler_operator.simulate.store import WorldStore
 from kube_scheduler_operator.simulate.world import World
 
 
@@ -31,41 +29,21 @@ def test_objects_of_the_world_have_a_version() -> None:
 def test_a_watch_gets_all_changes_after_its_version() -> None:
     store = _store()
     store.put(PODS, _pod())
-    seen: list[Any] = []
-    store.watch(PODS, store.version, lambda line: seen.append(orjson.loads(line)["type"]))
+    seen: list[str] = []
+    store.watch(PODS, store.version, lambda event: seen.append(event.type))
     store.put(PODS, _pod("Running"))
     store.delete(PODS, ("n", "p"))
     assert seen == ["MODIFIED", "DELETED"]
-    replayed: list[Any] = []
-    store.watch(PODS, 1, lambda line: replayed.append(orjson.loads(line)["type"]))
+    replayed: list[str] = []
+    store.watch(PODS, 1, lambda event: replayed.append(event.type))
     assert replayed == ["ADDED", "MODIFIED", "DELETED"]
 
 
 def test_a_finished_pod_is_deleted_for_watches() -> None:
     store = _store()
     store.put(PODS, _pod())
-    seen: list[Any] = []
-    store.watch(PODS, None, lambda line: seen.append(orjson.loads(line)["type"]))
+    seen: list[str] = []
+    store.watch(PODS, None, lambda event: seen.append(event.type))
     store.put(PODS, _pod("Succeeded"))
     assert seen == ["DELETED"]
     assert store.get(PODS, ("n", "p")) is None
-
-
-def test_conditions_are_merged_by_type() -> None:
-    status = {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}
-    patch = {
-        "$setElementOrder/conditions": [{"type": "B"}],
-        "conditions": [{"type": "B", "status": "False", "reason": "x"}],
-        "nominatedNodeName": "a",
-    }
-    assert merged(status, patch) == {
-        "conditions": [
-            {"type": "A", "status": "True"},
-            {"type": "B", "status": "False", "reason": "x"},
-        ],
-        "nominatedNodeName": "a",
-    }
-
-
-def test_null_removes_a_field() -> None:
-    assert merged({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"c": None, "d": 3}}) == {"b": {"d": 3}}

@@ -1,0 +1,227 @@
+"""Applies what kube-scheduler writes to a store, as the API server does.
+
+What kube-scheduler relies on is checked: that an object exists or does not, its UID and its
+resourceVersion, and that a Pod can be bound. A deleted Pod is gone at once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from ..base.objects import mapping
+from ..base.times import rfc3339
+from ..kube.resource import EVENTS_V1
+from .controllers import Controllers
+from .kinds import CLAIMS, PODS, VOLUMES, Object
+from .patches import UnknownPatchError, merged, patched
+from .store import WorldStore
+from .targets import Target
+
+_SUBRESOURCES: Final = frozenset({"", "binding", "status"})
+
+
+class DecisionListener(Protocol):
+    """Gets kube-scheduler's decisions as they are written."""
+
+    def bound(self, pod: Object, node: str) -> None: ...
+
+    def unschedulable(self, pod: Object) -> None:
+        """Take the status of a pod without a node."""
+
+    def deleted(self, pod: Object) -> None:
+        """Take a deleted pod: preemption ends this way."""
+
+    def event(self, event: Object) -> None: ...
+
+
+class UnexpectedRequestError(Exception):
+    """A request that kube-scheduler does not send; nothing is known about what follows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    method: str
+    target: Target
+    content_type: str
+    body: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    obj: Object
+
+
+class Writes:
+    """The writes of one kube-scheduler."""
+
+    def __init__(
+        self, store: WorldStore, listener: DecisionListener, clock: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._listener = listener
+        self._clock = clock
+        self._controllers = Controllers(store)
+        self._generated = 0  # names made of generateName
+
+    def apply(self, write: Write) -> Answer:
+        """Apply a write.
+
+        Raises:
+            UnexpectedRequestError: it is of another form than those of kube-scheduler.
+        """
+        target = write.target
+        if target.subresource not in _SUBRESOURCES:
+            raise UnexpectedRequestError(f"the subresource {target.subresource} is not simulated")
+        if target.resource.plural == EVENTS_V1.plural:
+            return self._record(write)
+        if target.subresource == "binding":
+            return self._bind(write)
+        if write.method == "POST":
+            return self._create(write)
+        if not target.name:
+            raise UnexpectedRequestError("a collection is not written as a whole")
+        known = self._store.get(target.resource, target.key)
+        if known is None:
+            return not_found(target)
+        if write.method == "DELETE":
+            return self._delete(write, known)
+        return self._change(write, known)
+
+    def _record(self, write: Write) -> Answer:
+        self._listener.event(write.body)
+        return Answer(201 if write.method == "POST" else 200, write.body)
+
+    def _create(self, write: Write) -> Answer:
+        target, obj = write.target, write.body
+        metadata = obj.setdefault("metadata", {})
+        if target.namespace:
+            metadata.setdefault("namespace", target.namespace)
+        if not metadata.get("name"):
+            # kube-scheduler creates ResourceClaims for extended resources with generateName.
+            self._generated += 1
+            metadata["name"] = f"{metadata.get('generateName', '')}{self._generated:05}"
+        key = (metadata.get("namespace", ""), metadata["name"])
+        if self._store.get(target.resource, key) is not None:
+            message = f'{target.resource.name} "{metadata["name"]}" already exists'
+            return failure(409, "AlreadyExists", message)
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["creationTimestamp"] = self._now()
+        return Answer(201, self._store.put(target.resource, obj))
+
+    def _bind(self, write: Write) -> Answer:
+        target, binding = write.target, write.body
+        pod = self._store.get(PODS, target.key)
+        if pod is None:
+            return not_found(target)
+        if problem := _unbindable(pod) or _precondition(pod, binding.get("metadata")):
+            message = f'Operation cannot be fulfilled on pods/binding "{target.name}": {problem}'
+            return failure(409, "Conflict", message)
+        node = str(mapping(binding.get("target")).get("name") or "")
+        self._listener.bound(pod, node)
+        pod["spec"]["nodeName"] = node
+        condition = {
+            "type": "PodScheduled",
+            "status": "True",
+            # Extenders estimate the load of pods that were bound after the last measurement.
+            "lastTransitionTime": self._now(),
+        }
+        pod["status"] = merged(pod["status"], {"conditions": [condition]})
+        pod["status"].pop("nominatedNodeName", None)
+        self._store.put(PODS, pod)
+        return Answer(201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
+
+    def _delete(self, write: Write, known: Object) -> Answer:
+        if problem := _precondition(known, write.body.get("preconditions")):
+            return _conflict(write.target, problem)
+        target = write.target
+        gone = self._store.delete(target.resource, target.key) or known
+        if target.resource == PODS:
+            self._controllers.pod_deleted(gone)
+            self._listener.deleted(gone)
+            return Answer(200, gone)
+        return Answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
+
+    def _change(self, write: Write, known: Object) -> Answer:
+        target, sent = write.target, write.body
+        if problem := _precondition(known, sent.get("metadata")):
+            return _conflict(target, problem)
+        try:
+            changed = _changed(write, known)
+        except UnknownPatchError as error:
+            raise UnexpectedRequestError(f"a patch of type {error} is not simulated") from None
+        stored = self._store.put(target.resource, changed)
+        self._report(target, stored)
+        # A controller may have changed it again.
+        return Answer(200, self._store.get(target.resource, target.key) or stored)
+
+    def _report(self, target: Target, stored: Object) -> None:
+        if target.resource == PODS and target.subresource == "status":
+            self._listener.unschedulable(stored)
+        elif target.resource == CLAIMS:
+            self._controllers.claim_changed(stored)
+        elif target.resource == VOLUMES:
+            self._controllers.volume_changed(stored)
+
+    def _now(self) -> str:
+        return rfc3339(datetime.fromtimestamp(self._clock(), UTC))
+
+
+def _changed(write: Write, known: Object) -> Object:
+    """Return the object after a PATCH or PUT: of its status alone, or of all but its status."""
+    if write.method == "PATCH":
+        obj = patched(write.content_type, known, write.body)
+    elif write.method == "PUT":
+        obj = write.body
+    else:
+        raise UnexpectedRequestError(f"{write.method} is not simulated")
+    if write.target.subresource == "status":
+        return {**known, "status": obj.get("status") or {}}
+    return {**obj, "status": known["status"]} if "status" in known else obj
+
+
+def _unbindable(pod: Mapping[str, Any]) -> str:
+    """Return why the API server refuses to bind a Pod; empty: it does not."""
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    if pod["metadata"].get("deletionTimestamp"):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    if spec.get("schedulingGates"):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
+
+
+def _precondition(known: Mapping[str, Any], sent: Any) -> str:
+    """Return which precondition of a write an object does not fulfil; empty: it fulfils all."""
+    preconditions, metadata = mapping(sent), known["metadata"]
+    for name in ("uid", "resourceVersion"):
+        wanted = preconditions.get(name)
+        if wanted and wanted != metadata.get(name):
+            return f"precondition failed: {name} in precondition: {wanted}, {metadata.get(name)}"
+    return ""
+
+
+def _conflict(target: Target, problem: str) -> Answer:
+    message = f'Operation cannot be fulfilled on {target.resource.name} "{target.name}": {problem}'
+    return failure(409, "Conflict", message)
+
+
+def not_found(target: Target) -> Answer:
+    return failure(404, "NotFound", f'{target.resource.name} "{target.name}" not found')
+
+
+def failure(code: int, reason: str, message: str) -> Answer:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    }
+    return Answer(code, status)
