@@ -56,12 +56,17 @@ class WorldServer:
         # where it listens. Its path is a secret: client-go sends no credentials without TLS
         self.url = ""
         self._secret = secrets.token_urlsafe(32)
-        self.unknown: set[str] = set()  # kinds that were read and that no world has, by name
+        self.read: set[Resource] = set()  # kinds that were listed or watched, as requested
         self.problem = ""  # the first request that it cannot answer, as a sentence
         self._store = store
         self._writes = Writes(store, listener, clock)
         self._extenders: dict[tuple[str, str], Verb] = {}
         self._closing = asyncio.Event()
+
+    @property
+    def unknown(self) -> set[str]:
+        """The kinds that were read and that no world has, by name."""
+        return {kind.name for kind in self.read if not kind.kind}
 
     def add_extender(self, name: str, verbs: Iterable[tuple[str, Verb]]) -> str:
         """Serve the verbs of an extender in process; return its urlPrefix."""
@@ -142,11 +147,12 @@ class WorldServer:
                 return _answer(not_found(target))
             return _response(target.in_version(obj))
         query = request.query
-        if target.resource not in KINDS:
-            self.unknown.add(target.resource.name)
-        elif query.get("labelSelector") or query.get("fieldSelector") not in _SELECTORS:
-            raise UnexpectedRequestError("this selector is not simulated")
         requested = target.requested
+        self.read.add(requested)
+        if target.resource in KINDS and (
+            query.get("labelSelector") or query.get("fieldSelector") not in _SELECTORS
+        ):
+            raise UnexpectedRequestError("this selector is not simulated")
         if query.get("watch") in ("true", "1"):
             if query.get("sendInitialEvents") == "true" and not requested.kind:
                 # Without the name of the kind there is no bookmark; client-go lists instead.
