@@ -104,7 +104,7 @@ async def test_each_version_is_served_in_its_form(version: str, spec: Object) ->
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"disruptionMode": []}, {"workloadRef": "x"}])
 @pytest.mark.parametrize(("api_version", "kind"), [key for key in BY_KIND if "k8s.io" in key[0]])
-def test_what_is_no_spec_is_none(api_version: str, kind: str, spec: Any) -> None:
+def test_what_has_no_spec_gets_one(api_version: str, kind: str, spec: Any) -> None:
     known = BY_KIND[api_version, kind]
     if not known.others:
         return
