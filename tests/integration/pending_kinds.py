@@ -758,13 +758,14 @@ def a_volume_for_one_pod_alone(situation: Situation) -> None:
 # --- devices --------------------------------------------------------------------------------------
 
 
-@kind("the devices of the resource claim gpu-0 are not available",
-      "remove the resource claim gpu-0", _without("resourceClaims"))  # fmt: skip
+@kind("the node has 1 device of driver pending.example.com (DeviceClass {}-gpu), and request r of "
+      "ResourceClaim {}-gpu-0 wants 2", "remove the resource claim gpu-0",
+      _without("resourceClaims"), first="request 1 device instead of 2")  # fmt: skip
 def more_devices_than_any_node_has(situation: Situation) -> None:
     situation.devices(2, 0, 1)
 
 
-@kind("the devices of the resource claim gpu-0 are not available",
+@kind("no ResourceSlice has a device for the node, which ResourceClaim {}-gpu-0 requests",
       "remove the resource claim gpu-0", _without("resourceClaims"))  # fmt: skip
 def a_device_class_without_devices(situation: Situation) -> None:
     situation.devices(1)
@@ -777,10 +778,23 @@ def a_resource_claim_that_does_not_exist(situation: Situation) -> None:
     situation.objects.clear()
 
 
-@kind("are not available", "remove the resource claim gpu-",
+@kind("cannot allocate all claims", "remove the resource claim gpu-",
       lambda s: s.spec["resourceClaims"].pop() and None)  # fmt: skip
 def two_claims_for_one_device(situation: Situation) -> None:
     situation.devices(1, 0, claims=2)
+
+
+@kind("that the node has free, the selectors or constraints of request r of ResourceClaim {}-gpu-0",
+      "remove the resource claim gpu-0", _without("resourceClaims"),
+      first="correct the selector device.attributes")  # fmt: skip
+def a_device_that_lacks_an_attribute(situation: Situation) -> None:
+    situation.devices(1, 0)
+    wanted = f"device.attributes['{DRIVER}'].memory == 'large'"
+    (claim,) = (obj for path, obj, _ in situation.objects if path.endswith("resourceclaims"))
+    exactly = claim["spec"]["devices"]["requests"][0]["exactly"]
+    exactly["selectors"] = [{"cel": {"expression": wanted}}]
+    (part,) = (obj for path, obj, _ in situation.objects if path.endswith("resourceslices"))
+    part["spec"]["devices"][0]["attributes"] = {"memory": {"string": "small"}}
 
 
 @kind("the node is cordoned", "uncordon the node",

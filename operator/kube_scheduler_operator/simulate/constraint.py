@@ -26,7 +26,7 @@ class Rank(IntEnum):
     NOTHING = 5  # ask for nothing of a resource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Repair:
     """A change that keeps a constraint, and may help."""
 
@@ -34,6 +34,8 @@ class Repair:
     change: Change
     field: str = ""  # that it sets, as a path in the pod
     rank: Rank = Rank.RULE
+    object: str = ""  # Kind namespace/name that has the field; empty: what the pod's owner edits
+    objects: tuple[Object, ...] = ()  # that the changed pod needs
 
 
 @dataclass(frozen=True, slots=True)

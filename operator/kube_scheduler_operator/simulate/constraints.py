@@ -15,14 +15,16 @@ from typing import Any, Final, NamedTuple
 
 from ..base.objects import mapping
 from ..base.quantities import amounts
+from ..config.language.feature_gates import Gates
 from ..scheduling.policies.pods import Demand
 from .affinity_constraints import affinity_constraints
 from .constraint import Constraint, Rank, containers
+from .device_constraints import device_constraints
 from .kinds import NODES, PODS, Object, pod_name
 from .selector_constraints import selector_constraints
 from .spread_constraints import spread_constraints
 from .taint_constraints import taint_constraints
-from .volume_constraints import device_constraints, volume_constraints
+from .volume_constraints import volume_constraints
 from .world import World
 
 
@@ -49,7 +51,9 @@ MOST_TRIED: Final = 50
 thousands of its own, and in the anti-affinity of others."""
 
 
-def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
+def constraints_of(
+    pod: Mapping[str, Any], world: World, gates: Gates | None = None
+) -> list[Constraint]:
     """Return all constraints of a pod, in the order in which kube-scheduler's filters run."""
     spec = pod["spec"]
     return [
@@ -58,7 +62,7 @@ def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
         *_ports(pod, world),
         *_requests(spec),
         *volume_constraints(pod, world),
-        *device_constraints(pod, world),
+        *device_constraints(pod, world, gates),
         *spread_constraints(pod, world),
         *affinity_constraints(pod, world),
     ]

@@ -29,10 +29,10 @@ def admits(spec: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
     if affinity.get(REQUIRED) is None:
         return True
     terms = mapping(affinity[REQUIRED]).get("nodeSelectorTerms") or ()
-    return any(_meets(term, node) for term in terms)
+    return any(meets(term, node) for term in terms)
 
 
-def _meets(term: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
+def meets(term: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
     """Return whether a node meets all of a term; no node meets an empty one."""
     labels = mapping(node["metadata"].get("labels"))
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
@@ -61,12 +61,12 @@ def untolerated(spec: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Ma
     tolerations = spec.get("tolerations") or ()
     for taint in mapping(node.get("spec")).get("taints") or ():
         if taint.get("effect") in BLOCKING and not any(
-            _tolerates(toleration, taint) for toleration in tolerations
+            tolerates(toleration, taint) for toleration in tolerations
         ):
             yield taint
 
 
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     if toleration.get("key") not in (None, "", taint.get("key")):

@@ -1,15 +1,14 @@
-"""The constraints of a pod's volumes and resource claims, each with what its claim lacks."""
+"""The constraints of a pod's volumes, each with what its claim lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, Final
 
 from ..base.objects import mapping
 from . import volume_facts
-from .constraint import Constraint, Rank, containers, removing
-from .kinds import CLAIMS, PODS, RESOURCE_CLAIMS, STORAGE_CLASSES, Object
+from .constraint import Constraint, Rank, removing
+from .kinds import CLAIMS, PODS, STORAGE_CLASSES
 from .world import World
 
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -127,26 +126,3 @@ def _users(pod: Mapping[str, Any], claim: str, world: World) -> list[str]:
             if claim in used:
                 users.append(name)
     return users
-
-
-def device_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
-    """Yield one constraint for each entry of `spec.resourceClaims`."""
-    for claim in pod["spec"].get("resourceClaims") or ():
-        name = claim["name"]
-        text = f"the devices of the resource claim {name} are not available"
-        fix = f"remove the resource claim {name}"
-        wanted = claim.get("resourceClaimName")
-        if wanted and world.get(RESOURCE_CLAIMS, wanted, pod["metadata"]["namespace"]) is None:
-            text = f"ResourceClaim {wanted} does not exist"
-            fix = f"create ResourceClaim {wanted}"
-        rank = Rank.DROP if fix.startswith("remove ") else Rank.MEND
-        yield Constraint("devices", text, fix, partial(_remove_claim, name=name), rank=rank)
-
-
-def _remove_claim(pod: Object, name: str) -> None:
-    spec = pod["spec"]
-    spec["resourceClaims"] = [other for other in spec["resourceClaims"] if other["name"] != name]
-    for container in containers(spec):
-        if used := (container.get("resources") or {}).get("claims"):
-            kept = [other for other in used if other.get("name") != name]
-            container["resources"]["claims"] = kept

@@ -175,7 +175,7 @@ class _Inquiry:
             scores=bool(answer.node) or options.scores,
         )
         self._nodes = [name for _, name in world.objects[NODES]]
-        constraints = constraints_of(self._pod, world)
+        constraints = constraints_of(self._pod, world, gates)
         self._constraints, others = tried(
             constraint for constraint in constraints if constraint.family in self._families
         )
@@ -184,6 +184,9 @@ class _Inquiry:
                 f"{others} more constraints of the Pod are not tried one by one, because there are "
                 f"more than {MOST_TRIED} of a kind"
             )
+        for repair in (repair for each in self._constraints for repair in each.repairs):
+            for needed in repair.objects:
+                self._world.add(needed)
         self._count = 0
 
     async def run(self) -> None:
@@ -377,15 +380,17 @@ class _Inquiry:
             repair.change(changed[-1][0])
         answers = await self._ask(changed) if changed else []
         return [
-            self._edited(Fix(repair.text, tuple(nodes), 1, size, repair.rank), repair.field)
+            self._edited(
+                Fix(repair.text, tuple(nodes), 1, size, repair.rank, repair.object), repair.field
+            )
             for (repair, size), decision in zip(repairs, answers, strict=True)
             if (nodes := decision.candidates)
         ]
 
     def _edited(self, fix: Fix, field: str) -> Fix:
         """Name the object and the field that a user edits, from a path in the pod."""
-        if not field:
-            return fix
+        if not field or fix.object:
+            return replace(fix, field=field)
         title, prefix = edited_object(self._world, self._pod)
         return replace(fix, object=title, field=f"{prefix}{field}")
 

@@ -198,7 +198,7 @@ def test_a_selector_names_what_nodes_have_instead(
     assert [repair.text.rpartition(" ")[2] for repair in found.repairs] == repairs
 
 
-def test_the_node_of_a_daemon_is_no_rule_to_drop() -> None:
+def test_the_node_of_a_daemon_is_not_to_be_dropped() -> None:
     field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}

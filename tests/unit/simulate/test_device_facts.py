@@ -1,0 +1,149 @@
+"""What devices a node lacks for a resource claim, and what may help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.simulate.constraint import Constraint, Rank
+from kube_scheduler_operator.simulate.constraints import constraints_of
+from kube_scheduler_operator.simulate.world import World
+
+Object = dict[str, Any]
+DRA = "resource.k8s.io/v1"
+SICK = {"key": "sick", "effect": "NoSchedule"}
+BIG = "device.attributes['gpu.example'].memory == 'big'"
+
+
+def obj(kind: str, name: str, version: str = DRA, namespace: str = "", **fields: Any) -> Object:
+    place = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **place}, **fields}
+
+
+def node(name: str) -> Object:
+    return obj("Node", name, "v1", spec={}, status={})
+
+
+def devices(on: str, *found: Object, **spec: Any) -> Object:
+    content = {"driver": "gpu.example", "nodeName": on, "pool": {"name": on}, **spec}
+    return obj("ResourceSlice", f"of-{on}", spec={**content, "devices": list(found)})
+
+
+def claim(name: str, *used: str, status: Object | None = None, **exactly: Any) -> Object:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1, **exactly}}
+    allocated = [
+        {"request": "r", "driver": "gpu.example", "pool": pool, "device": device}
+        for pool, device in (one.split("/") for one in used)
+    ]
+    allocation = {"allocation": {"devices": {"results": allocated}}} if used else {}
+    return obj("ResourceClaim", name, namespace="ai", spec={"devices": {"requests": [request]}},
+               status=status or allocation)  # fmt: skip
+
+
+CLASS = obj("DeviceClass", "gpu", spec={
+    "selectors": [{"cel": {"expression": "device.driver == 'gpu.example'"}}]
+})  # fmt: skip
+
+
+def waits(*objects: Object, version: str = "v1.37.2") -> Constraint:
+    made = World()
+    for each in (node("a"), node("b"), CLASS, *objects):
+        assert made.add(each)
+    made.complete()
+    entry = {"name": "c", "resourceClaimName": "mine"}
+    pod = {"metadata": {"name": "p", "namespace": "ai"}, "spec": {"resourceClaims": [entry]}}
+    (found,) = (
+        each
+        for each in constraints_of(pod, made, Gates(Version.parse(version)))
+        if each.family == "devices"
+    )
+    return found
+
+
+def fact(found: Constraint, name: str = "a") -> str:
+    assert found.on is not None
+    return found.on(name)
+
+
+OF_CLASS = "of driver gpu.example (DeviceClass gpu)"
+MINE = "request r of ResourceClaim mine"
+ON_A = {"nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
+    {"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}  # fmt: skip
+RULE = obj("DeviceTaintRule", "repair", spec={"deviceSelector": {"device": "d"}, "taint": SICK})
+
+
+@pytest.mark.parametrize(
+    ("objects", "text"),
+    [
+        ([claim("mine")], "no ResourceSlice has a device for the node, which ResourceClaim mine "
+         "requests"),
+        ([claim("mine"), devices("b", {"name": "d"})], "no ResourceSlice has a device for the "
+         "node, which ResourceClaim mine requests"),
+        ([claim("mine", count=2), devices("a", {"name": "d"})],
+         f"the node has 1 device {OF_CLASS}, and {MINE} wants 2"),
+        ([claim("mine"), devices("a", {"name": "d"}, driver="nic.example")],
+         f"the node has 0 devices {OF_CLASS}, and {MINE} wants 1"),
+        ([claim("mine"), claim("other", "a/d"), devices("a", {"name": "d"})],
+         f"1 of 1 device {OF_CLASS} on the node are allocated, for example to ResourceClaim "
+         f"ai/other; {MINE} wants 1"),
+        ([claim("mine"), claim("other", "a/d"),
+          devices("a", {"name": "d", "allowMultipleAllocations": True})], ""),
+        ([claim("mine"), devices("a", {"name": "d", "taints": [SICK]})],
+         f"device d of the node has the taint sick:NoSchedule, set by driver gpu.example, which "
+         f"{MINE} does not tolerate"),
+        ([claim("mine"), devices("a", {"name": "d"}), RULE],
+         "device d of the node has the taint sick:NoSchedule, set by DeviceTaintRule repair, which "
+         f"{MINE} does not tolerate"),
+        ([claim("mine", tolerations=[{"operator": "Exists"}]), devices("a", {"name": "d"}), RULE],
+         ""),
+        ([claim("mine", selectors=[{"cel": {"expression": BIG}}]), devices("a", {"name": "d"})],
+         f"of 1 device {OF_CLASS} that the node has free, the selectors or constraints of {MINE} "
+         f"exclude some: {BIG}"),
+        ([claim("mine", deviceClassName="none"), devices("a", {"name": "d"})],
+         f"DeviceClass none of {MINE} does not exist"),
+        ([claim("mine", status={"allocation": {**ON_A, "devices": {"results": [
+            {"driver": "gpu.example", "pool": "b", "device": "d"}]}}})],
+         "ResourceClaim mine is allocated: device d of gpu.example, which node b can use"),
+        ([claim("mine"), devices("a", {"name": "d"}, nodeName=None, allNodes=True)], ""),
+    ],
+)  # fmt: skip
+def test_what_devices_a_node_lacks(objects: list[Object], text: str) -> None:
+    assert fact(waits(*objects)) == text
+
+
+def test_taints_of_devices_count_where_the_version_heeds_them() -> None:
+    objects = (claim("mine"), devices("a", {"name": "d", "taints": [SICK]}), RULE)
+    assert fact(waits(*objects, version="v1.35.4")) == ""
+    assert "taint sick:NoSchedule" in fact(waits(*objects, version="v1.36.3"))
+
+
+def test_what_may_help_is_a_claim_that_is_changed_in_one_thing() -> None:
+    selectors = [{"cel": {"expression": BIG}}, {"cel": {"expression": "true"}}]
+    found = waits(claim("mine", count=3, selectors=selectors), devices("a", {"name": "d"}), RULE)
+    texts = [repair.text for repair in found.repairs]
+    assert texts == [
+        "end the taint of the devices, which DeviceTaintRule repair sets",
+        f"correct the selector {BIG}, which no free device meets",
+        "correct the selector true, which no free device meets",
+        "request 2 devices instead of 3",
+        "request 1 device instead of 3",
+    ]
+    assert [repair.rank for repair in found.repairs] == [
+        Rank.MEND, Rank.RULE, Rank.RULE, Rank.LESS, Rank.LESS,
+    ]  # fmt: skip
+    changed = [repair.objects[0]["spec"]["devices"]["requests"][0]["exactly"]
+               for repair in found.repairs]  # fmt: skip
+    assert changed[0]["tolerations"] == [{"operator": "Exists"}]
+    assert [len(one["selectors"]) for one in changed] == [2, 1, 1, 2, 2]
+    assert [one["count"] for one in changed] == [3, 3, 3, 2, 1]
+    for repair in found.repairs:
+        pod: Object = {
+            "spec": {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]}
+        }
+        repair.change(pod)
+        (entry,) = pod["spec"]["resourceClaims"]
+        assert entry == {"name": "c", "resourceClaimName": repair.objects[0]["metadata"]["name"]}
+        assert "_" in entry["resourceClaimName"], "a name that no claim of a cluster can have"
