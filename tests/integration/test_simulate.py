@@ -18,6 +18,7 @@ import yaml
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.edit_effect import EditEffect, edit_effect
+from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE
 from kube_scheduler_operator.simulate.placements import placements
 from kube_scheduler_operator.simulate.probes import acceptances
 from kube_scheduler_operator.simulate.questions import read_answer, read_request, request
@@ -152,9 +153,32 @@ def test_a_drain_moves_what_it_may_and_reports_the_rest(simulate: Simulate) -> N
     blocked = [*objects, owned("db", "100m", "a", app="db"), budget]
     text = simulate(blocked, "--drain", "a", "-o", "text", code=1)
     assert "Drain of a: 1 pod would be evicted; 1 of DaemonSets stay." in text
+    fits = "1 pod of the drained node a fits, in 1 of 1 run"
+    assert f"{fits}, but PodDisruptionBudget default/db blocks the drain of a.\n" in text
     assert "PodDisruptionBudget default/db allows no eviction now: default/db stays" in text
     full = [*objects, owned("full-c", "3", "c")]
     assert simulate(full, "--drain", "a", code=1)["configurations"][0]["runsThatFit"] == 0
+
+
+def test_a_drain_that_deletes_a_pod_for_good_is_not_reported_as_fitting(
+    simulate: Simulate,
+) -> None:
+    bare = owned("bare", "100m", "a")
+    del bare["metadata"]["ownerReferences"]
+    objects = cluster(owned("web", "3", "a"), bare)
+    flags = ("--drain", "a", "--add-nodes", "1xb")
+    lost = "nothing creates 1 pod without a controller again after the drain of a"
+    found = simulate(objects, *flags, code=1)
+    assert (found["fits"], found["prevented"]) == (False, [lost])
+    assert found["configurations"][0]["runsThatFit"] == found["repeat"]
+    text = simulate(objects, *flags, "-o", "text", code=1)
+    assert f"1 pod of the drained node a fits, in 1 of 1 run, but {lost}.\n" in text
+    assert "  default/bare: without a controller, so `kubectl drain` needs --force" in text
+    without = simulate(objects, "--without-node", "a")
+    assert (without["fits"], without["prevented"]) == (True, [])
+    assert simulate(cluster(bare), "--drain", "a", "-o", "text", code=1).splitlines()[2] == (
+        f"No pod has to be placed, but {lost}."
+    )
 
 
 def test_new_nodes_take_waiting_pods_and_several_changes_are_combined(simulate: Simulate) -> None:
@@ -217,6 +241,24 @@ def test_profiles_are_compared_over_a_replay_as_table_and_picture(
     assert "HighNodeUtilization" in texts
     text = simulate(objects, "--replay", "--profile", "HighNodeUtilization", "-o", "text")
     assert re.search("now +today +HighNodeUtilization", text)
+
+
+def test_a_replay_leaves_pods_that_no_scheduler_placed(simulate: Simulate) -> None:
+    """Beside the guard, b has no room for a second pod of this size."""
+    guard = owned("guard", "2", "b", "KubeScheduler")
+    named = owned("named", "3", "c")
+    named["metadata"]["managedFields"] = NAMES_ITS_NODE
+    objects = cluster(guard, named, owned("web", "3", "a"))
+    found = simulate(objects, "--replay")
+    assert found["pods"] == {"that run now": 1}
+    assert list(found["configurations"][0]["nodes"]) == ["a"]
+    assert found["notes"][-1] == (
+        "2 pods stay in place, because no scheduler placed them: created with spec.nodeName (2)"
+    )
+    assert found["now"]["nodesUsed"] == 1
+    assert "--replay: no pod runs that could be placed" in simulate(
+        objects[:-1], "--replay", code=2
+    )
 
 
 def test_zones_show_the_spread(simulate: Simulate) -> None:

@@ -40,6 +40,7 @@ from kube_scheduler_operator.simulate.kinds import KINDS
 from kube_scheduler_operator.simulate.probes import ALL, families_of, probe, probe_profiles
 from kube_scheduler_operator.simulate.process import binary_version
 from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.scenario import placed_without_scheduler
 from kube_scheduler_operator.simulate.world import World
 
 from ..seeds import SEED, SOAK, number, some_in_presubmit
@@ -373,6 +374,31 @@ def test_a_live_cluster_is_explained_and_not_written(
     assert "the pod's nodeSelector demands the label disk=tape" in causes
     assert found["fixes"][0]["text"] == "remove disk=tape from the nodeSelector"
     assert any('KubeScheduler "cluster" does not exist' in note for note in found["notes"])
+
+
+def test_the_api_server_shows_which_pods_no_scheduler_placed(cluster: ApiServer) -> None:
+    client, path = Client(cluster), f"/api/v1/namespaces/{NAMESPACES[0]}/pods"
+    target = {"apiVersion": "v1", "kind": "Node", "name": "elsewhere"}
+    container = {"name": "c", "image": "i"}
+    spec = {"automountServiceAccountToken": False, "containers": [container]}
+    try:
+        for name, node in (("bound", {}), ("created", {"nodeName": target["name"]})):
+            pod = {"metadata": {"name": name}, "spec": {**spec, **node}}
+            client.request("POST", path, {**_typed(), **pod})
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}}
+        client.request("POST", f"{path}/bound/binding", {**binding, "target": target})
+        for name in ("bound", "created"):  # as a kubelet reports it, of both alike
+            scheduled = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+            client.request("PATCH", f"{path}/{name}/status", {"status": scheduled})
+        pods = {name: client.request("GET", f"{path}/{name}") for name in ("bound", "created")}
+    finally:
+        for name in ("bound", "created"):
+            with suppress(RefusedError):
+                client.request("DELETE", f"{path}/{name}", {"gracePeriodSeconds": 0})
+        client.close()
+    assert {pod["spec"]["nodeName"] for pod in pods.values()} == {target["name"]}
+    assert not placed_without_scheduler(pods["bound"])
+    assert placed_without_scheduler(pods["created"]) == "created with spec.nodeName"
 
 
 async def _compare(

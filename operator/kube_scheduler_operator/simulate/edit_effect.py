@@ -14,15 +14,13 @@ from typing import Any, Final
 import orjson
 
 from ..base.foreign_text import foreign
-from ..base.objects import controller_of
 from ..config.language.plugins.effective_plugins import effective_plugins
-from ..kube.resource import KUBE_SCHEDULERS
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import NODES, PODS, Object, pod_name
 from .probes import Acceptance, Accepted, acceptances, accepted_by_family
 from .run import RunOptions, gates_of
-from .scenario import is_daemon
+from .scenario import belongs_to_node
 from .world import World
 
 MOST_KINDS: Final = 2000
@@ -218,8 +216,8 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         spec, metadata = pod["spec"], pod["metadata"]
         if spec["schedulerName"] not in served or spec.get("schedulingGates"):
             continue
-        if is_daemon(pod) or (controller_of(pod) or {}).get("kind") == KUBE_SCHEDULERS.kind:
-            continue  # made for a node; guards are the operator's own
+        if belongs_to_node(pod):
+            continue
         own = {key: value for key, value in spec.items() if key != "nodeName"}
         kind = [metadata["namespace"], metadata.get("labels"), own, bool(entry.node)]
         key = orjson.dumps(kind, option=orjson.OPT_SORT_KEYS)

@@ -64,6 +64,8 @@ _METADATA: Final = (
     "deletionTimestamp",
     "ownerReferences",
 )
+NAMES_ITS_NODE: Final[list[Object]] = [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]
+"""What is kept of the managedFields of a pod that was created with spec.nodeName."""
 _ANNOTATIONS: Final = frozenset(
     {
         MIRROR_ANNOTATION,  # static pods are not preempted
@@ -142,6 +144,17 @@ _VOLUME_SPEC: Final = (
 def pod_name(pod: Mapping[str, Any]) -> str:
     """Return namespace/name."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def names_its_node(metadata: Mapping[str, Any]) -> bool:
+    """Return whether the creator of a pod set spec.nodeName, by its managedFields.
+
+    A binding sets it as well, and has no entry there.
+    """
+    return any(
+        "f:nodeName" in mapping(mapping(entry.get("fieldsV1")).get("f:spec"))
+        for entry in _items(metadata.get("managedFields"))
+    )
 
 
 def new_object(resource: Resource, name: str, namespace: str = "", **metadata: Any) -> Object:
@@ -430,6 +443,8 @@ def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) ->
             _kept(owner, ("apiVersion", "kind", "name", "uid", "controller"))
             for owner in _items(kept["ownerReferences"])
         ]
+    if kind.resource is PODS and names_its_node(metadata):
+        kept["managedFields"] = NAMES_ITS_NODE
     resource = kind.resource
     return {
         "apiVersion": resource.api_version,

@@ -24,7 +24,7 @@ from .owners import owner_of
 from .probes import families_of, probe, probe_profiles
 from .process import binary_version
 from .run import Run, RunOptions
-from .scenario import Prepared, add_objects, recreated
+from .scenario import Prepared, add_objects, placed_without_scheduler, recreated
 from .utilization import Utilization, utilization_of
 from .workloads import SimulatedWorkload
 from .world import World
@@ -242,7 +242,7 @@ class _Placement:
             again = []
             for name, _ in victims:
                 pod = self._pod(name)
-                if pod is not None and controller_of(pod) is not None:
+                if pod is not None and controller_of(pod) and not placed_without_scheduler(pod):
                     new = recreated(pod, len(self._origins) + 1)
                     self._origins[pod_name(new)] = name
                     self._pods[pod_name(new)] = new

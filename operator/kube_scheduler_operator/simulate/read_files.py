@@ -18,7 +18,7 @@ import yaml
 from ..base.objects import mapping
 from ..base.quantities import quantity
 from ..config.language.schema import KIND as CONFIGURATION
-from .kinds import BY_KIND
+from .kinds import BY_KIND, NAMES_ITS_NODE, names_its_node
 from .world import World
 
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
@@ -400,8 +400,18 @@ def without_unused(document: str) -> str:
         # The first key of an item stays, because its dash begins the item.
         kept.append(document[at : match.end() if first else match.start()])
         at = _end_of_block(document, match.end(), indent + 2 * first)
+        if not first and _shows_that_a_node_is_named(document, match, at):
+            kept.append(f"{match[1]}managedFields: {NAMES_ITS_NODE}\n")
     kept.append(document[at:])
     return "".join(kept)
+
+
+def _shows_that_a_node_is_named(document: str, key: re.Match[str], end: int) -> bool:
+    """Return whether a block that ends at `end` has what `names_its_node` looks for."""
+    if document.find("f:nodeName:", key.end(), end) < 0:
+        return False  # almost all of them, and parsing takes long
+    block = yaml.load(document[key.start() : end], _Loader)  # noqa: S506
+    return isinstance(block, dict) and names_its_node(block)
 
 
 def _end_of_block(document: str, at: int, indent: int) -> int:

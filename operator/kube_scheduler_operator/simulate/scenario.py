@@ -10,9 +10,20 @@ from typing import Any, Final
 
 from ..base.objects import controller_of
 from ..kube.label_selector import matches
-from ..kube.resource import Resource
+from ..kube.resource import KUBE_SCHEDULERS, Resource
 from ..kube.store import MIRROR_ANNOTATION
-from .kinds import BUDGETS, CSI_NODES, HOSTNAME, NODES, PODS, RESOURCE_SLICES, Object, pod_name
+from .constraints import UNSCHEDULABLE_TAINT
+from .kinds import (
+    BUDGETS,
+    CSI_NODES,
+    HOSTNAME,
+    NODES,
+    PODS,
+    RESOURCE_SLICES,
+    Object,
+    names_its_node,
+    pod_name,
+)
 from .taint_constraints import UNSCHEDULABLE_TAINT
 from .workloads import DAEMON_SET, SimulatedWorkload, pinned
 from .world import World
@@ -77,6 +88,8 @@ class Prepared:
     in_order: bool = False  # every pod is decided before one of another priority comes
     # schedulerName -> number of running pods that `replay` leaves, as it is not one of `served`
     kept: dict[str, int] = field(default_factory=dict)
+    # the same for running pods that no scheduler placed, by how they came to their node
+    unplaced: dict[str, int] = field(default_factory=dict)
 
     def ask(self, title: str, pods: Iterable[Object]) -> None:
         for pod in pods:
@@ -89,6 +102,24 @@ class Prepared:
 def is_daemon(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod belongs to its node: of a DaemonSet, or a mirror of a static pod."""
     return _is_mirror(pod) or (controller_of(pod) or {}).get("kind") == DAEMON_SET
+
+
+def placed_without_scheduler(pod: Mapping[str, Any]) -> str:
+    """Return how a pod came to its node without a scheduler; empty if one placed it.
+
+    Files often lack managedFields; there, only the owner shows the operator's own guard pods.
+    """
+    if _is_mirror(pod):
+        return "mirror pods"
+    owner = (controller_of(pod) or {}).get("kind")
+    if owner == KUBE_SCHEDULERS.kind or names_its_node(pod["metadata"]):
+        return "created with spec.nodeName"
+    return ""
+
+
+def belongs_to_node(pod: Mapping[str, Any]) -> bool:
+    """Return whether no scheduler could move a pod: it is of a DaemonSet, or none placed it."""
+    return is_daemon(pod) or bool(placed_without_scheduler(pod))
 
 
 def _is_mirror(pod: Mapping[str, Any]) -> bool:
@@ -215,7 +246,12 @@ def _take_running(prepared: Prepared, served: Collection[str]) -> Iterator[Objec
         if not entry.node:
             continue
         pod = entry.object()
-        if is_daemon(pod) or "deletionTimestamp" in pod["metadata"]:
+        if "deletionTimestamp" in pod["metadata"]:
+            continue
+        if how := placed_without_scheduler(pod):
+            prepared.unplaced[how] = prepared.unplaced.get(how, 0) + 1
+            continue
+        if is_daemon(pod):
             continue
         name = pod["spec"]["schedulerName"]
         if name in served:
@@ -249,6 +285,10 @@ def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
             drain.blocked.setdefault(pod_name(budget), []).append(own)
         if forbidding:
             continue
+        if controller_of(pod) and (how := placed_without_scheduler(pod)):
+            # Its controller creates it again there: a cordon concerns schedulers alone.
+            drain.stay[how] = drain.stay.get(how, 0) + 1
+            continue
         _take(world, pod)
         if controller_of(pod) is None:
             drain.lost.append(own)
@@ -265,7 +305,7 @@ def _remove(world: World, name: str) -> tuple[Drain, list[Object]]:
     gone, displaced = Drain(name), []
     for pod in _on(world, name):
         _take(world, pod)
-        if is_daemon(pod):
+        if is_daemon(pod) or (controller_of(pod) and placed_without_scheduler(pod)):
             gone.stay["gone with it"] = gone.stay.get("gone with it", 0) + 1
         elif controller_of(pod) is None:
             gone.lost.append(pod_name(pod))

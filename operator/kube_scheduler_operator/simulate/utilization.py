@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..base.quantities import CPU, MEMORY, amounts
 from ..scheduling.policies.pods import Demand
 from .kinds import NODES, PODS
-from .scenario import is_daemon
+from .scenario import belongs_to_node
 from .world import World
 
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -43,7 +43,7 @@ class Utilization:
             if resource not in allocatable:
                 continue  # a Pod may request thousands of them
             requests[resource] = requests.get(resource, 0.0) + sign * amount
-        if not is_daemon(pod):
+        if not belongs_to_node(pod):
             self.pods[node] += sign
 
     def free(self, node: str) -> dict[str, float]:

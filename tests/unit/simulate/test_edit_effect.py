@@ -6,6 +6,7 @@ import pytest
 
 from kube_scheduler_operator.simulate import edit_effect
 from kube_scheduler_operator.simulate.edit_effect import AlikePods, EditEffect, alike, chosen
+from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE
 
 from .test_scenario import pod, world
 
@@ -16,6 +17,7 @@ def test_pods_that_were_made_for_a_node_are_not_tried() -> None:
         pod("daemon", "a", "DaemonSet"),
         pod("guard", "a", "KubeScheduler"),
         pod("mirror", "a", annotations={"kubernetes.io/config.mirror": "x"}),
+        pod("named", "a", managedFields=NAMES_ITS_NODE),
         pod("waits"),
     )
     found = {name for group in alike(cluster, {"default-scheduler"}) for name in group.pods}

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.simulate.kinds import CLAIMS, KINDS, NODES, PODS, VOLUMES, strip
+from kube_scheduler_operator.simulate.kinds import (
+    CLAIMS,
+    KINDS,
+    NAMES_ITS_NODE,
+    NODES,
+    PODS,
+    VOLUMES,
+    strip,
+)
 
 SECRET = "do-not-copy"
 
@@ -99,6 +107,17 @@ def test_a_pod_keeps_only_what_scheduling_reads() -> None:
         },
         "status": {"phase": "Running"},
     }  # fmt: skip
+
+
+def test_a_pod_keeps_that_its_creator_set_its_node_and_not_who_it_was() -> None:
+    fields: dict[str, Any] = {"f:spec": {"f:nodeName": {}, "f:containers": {SECRET: {}}}}
+    own = {**POD["metadata"], "managedFields": [{"manager": SECRET, "fieldsV1": fields}]}
+    kept = strip(KINDS[PODS], {**POD, "metadata": own})
+    assert kept["metadata"]["managedFields"] == NAMES_ITS_NODE
+    assert strip(KINDS[PODS], kept) == kept
+    labels: list[Any] = [{"fieldsV1": {"f:metadata": {"f:labels": {"f:nodeName": {}}}}}]
+    own = {**POD["metadata"], "managedFields": labels}
+    assert "managedFields" not in strip(KINDS[PODS], {**POD, "metadata": own})["metadata"]
 
 
 def test_a_resized_pod_keeps_what_its_containers_have_got() -> None:

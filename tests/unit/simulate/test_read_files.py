@@ -6,13 +6,14 @@ import copy
 import gzip
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kube_scheduler_operator.simulate.kinds import NAMESPACES, NODES, PODS
+from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE, NAMESPACES, NODES, PODS
 from kube_scheduler_operator.simulate.read_files import (
     WorldFileError,
     documents,
@@ -214,6 +215,30 @@ def test_values_that_no_world_has_are_not_parsed() -> None:
                 container.pop("env", None)
                 container.pop("args", None)
         assert before == after
+
+
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump])
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"f:spec": {"f:nodeName": {}}}, NAMES_ITS_NODE),
+        ({"f:metadata": {"f:labels": {"f:nodeName": {}}}}, None),
+        ({"f:spec": {}}, None),
+    ],
+)
+def test_files_with_managed_fields_show_who_chose_the_node(
+    write: Callable[[Any], str], fields: dict[str, Any], kept: Any, tmp_path: Path
+) -> None:
+    pod = copy.deepcopy(POD)
+    pod["metadata"]["managedFields"] = [
+        {"manager": "kubelet", "fieldsV1": {"f:status": {"f:phase": {}}}},
+        {"manager": "x", "fieldsV1": fields},
+    ]
+    file = tmp_path / "file"
+    file.write_text(write(_list(NODE, pod)))
+    (read,) = read_files([file]).world.all(PODS)
+    assert read["metadata"].get("managedFields") == kept
+    assert read["spec"]["containers"]
 
 
 def _bomb(first: str, levels: int = 9) -> str:

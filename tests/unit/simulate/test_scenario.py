@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.kube.label_selector import matches
-from kube_scheduler_operator.simulate.kinds import CSI_NODES, NODES, PODS, RESOURCE_SLICES
+from kube_scheduler_operator.simulate.kinds import (
+    CSI_NODES,
+    NAMES_ITS_NODE,
+    NODES,
+    PODS,
+    RESOURCE_SLICES,
+)
 from kube_scheduler_operator.simulate.scenario import (
     Scenario,
     ScenarioError,
@@ -185,6 +191,41 @@ def test_a_replay_places_running_pods_in_the_order_in_which_they_came() -> None:
     found = prepare(before, Scenario(replay=True, drain=("a",)), OURS)
     assert names(found.pods) == ["early", "waiting", "late"]
     assert found.subject == {"default/early", "default/late"}
+
+
+def unscheduled(owner: str) -> list[dict[str, Any]]:
+    """A Pod of the operator, one that its creator bound to node a, and a static one."""
+    return [
+        pod("guard", "a", "KubeScheduler"),
+        pod("named", "a", owner, managedFields=NAMES_ITS_NODE),
+        pod("static", "a", "Node", annotations={"kubernetes.io/config.mirror": "x"}),
+    ]
+
+
+def test_a_replay_leaves_pods_that_no_scheduler_placed() -> None:
+    before = world(pod("web", "a"), *unscheduled(""))
+    found = prepare(before, Scenario(replay=True), OURS)
+    assert found.subject == {"default/web"}
+    assert found.unplaced == {"created with spec.nodeName": 2, "mirror pods": 1}
+    assert {name for _, name in found.world.objects[PODS]} == {"guard", "named", "static"}
+    assert utilization_of(found.world).shares("cpu") == [75.0, 0.0]
+    assert utilization_of(found.world).used == 0
+
+
+@pytest.mark.parametrize(("owner", "lost"), [("ReplicaSet", []), ("", ["default/named"])])
+def test_a_controller_that_sets_the_node_creates_its_pods_there_again(
+    owner: str, lost: list[str]
+) -> None:
+    before = world(*unscheduled(owner))
+    drained, without = (
+        prepare(before, scenario, OURS)
+        for scenario in (Scenario(drain=("a",)), Scenario(without=("a",)))
+    )
+    assert (drained.drains[0].moved, drained.drains[0].lost) == ([], lost)
+    assert drained.drains[0].stay == {
+        "created with spec.nodeName": 2 - len(lost), "mirror pods": 1
+    }  # fmt: skip
+    assert (without.removed[0].moved, without.removed[0].lost) == ([], lost)
 
 
 def test_waiting_pods_compete_and_come_first() -> None:

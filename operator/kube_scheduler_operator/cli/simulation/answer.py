@@ -101,19 +101,30 @@ class SimulationAnswer:
             for outcome in column.outcomes
         )
         every = all(column.fits == len(column.outcomes) for column in self.proposed)
-        return every and enough and not self._prevented
+        return every and enough and not self.prevented
 
     @property
     def is_unknown(self) -> bool:
         """Whether everything that was tried fits, but not everything could be tried."""
         tried = not any(outcome.pending for column in self.proposed for outcome in column.outcomes)
-        return tried and any(column.unknown for column in self.proposed) and not self._prevented
+        return tried and any(column.unknown for column in self.proposed) and not self.prevented
 
     @property
-    def _prevented(self) -> bool:
-        """Whether something else than kube-scheduler prevents it."""
-        blocked = any(drain.blocked or drain.lost for drain in self.prepared.drains)
-        return blocked or bool(self.question.refused)
+    def prevented(self) -> list[str]:
+        """What else than kube-scheduler prevents it, a clause each."""
+        clauses = []
+        for drain in self.prepared.drains:
+            clauses += [
+                f"PodDisruptionBudget {budget} blocks the drain of {drain.node}"
+                for budget in drain.blocked
+            ]
+            if drain.lost:
+                lost = counted(len(drain.lost), "pod")
+                clauses.append(
+                    f"nothing creates {lost} without a controller again after the drain of "
+                    f"{drain.node}"
+                )
+        return clauses + ["the API server refuses pods"] * bool(self.question.refused)
 
     @property
     def title(self) -> str:
@@ -134,6 +145,7 @@ class SimulationAnswer:
             "addedNodes": self.prepared.added,
             "drains": [_drain_document(drain) for drain in self.prepared.drains],
             "lostNodes": [_drain_document(removed) for removed in self.prepared.removed],
+            "prevented": self.prevented,
             "refused": self.question.refused,
             "now": self._now(),
             "configurations": [
@@ -162,7 +174,9 @@ class SimulationAnswer:
         for gone in self.prepared.removed:
             yield from _removed_lines(gone)
         for column in self.proposed:
-            yield self._sentence(column)
+            link = ", but " if column.fits == len(column.outcomes) else "; "
+            rest = link + " and ".join(self.prevented) if self.prevented else ""
+            yield self._sentence(column).removesuffix(".") + f"{rest}."
         yield ""
         yield from self._table()
         for column in self.columns:
@@ -278,6 +292,16 @@ class SimulationAnswer:
             rest = f"; {len(homeless)} of them find no other node" if homeless else ""
             yield ""
             yield f"Preempted{under}: {first_names(list(victims))}{rest}"
+
+
+def left_in_place(prepared: Prepared) -> list[str]:
+    """Return a sentence about the running pods that no replay places again; empty without any."""
+    if not prepared.unplaced:
+        return []
+    count = sum(prepared.unplaced.values())
+    how = ", ".join(f"{what} ({number})" for what, number in sorted(prepared.unplaced.items()))
+    stay, them = ("stays", "it") if count == 1 else ("stay", "them")
+    return [f"{counted(count, 'pod')} {stay} in place, because no scheduler placed {them}: {how}"]
 
 
 def _drain_document(drain: Drain) -> dict[str, Any]:

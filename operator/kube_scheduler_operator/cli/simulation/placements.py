@@ -14,10 +14,10 @@ from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.edit_effect import edit_effect
 from ...simulate.placements import distribution, placements
 from ...simulate.run import RunOptions, simulated_names
-from ...simulate.scenario import Scenario, prepare
+from ...simulate.scenario import Prepared, Scenario, prepare
 from ..cluster.compare import ParsedRevision
 from ..console.errors import CommandError
-from .answer import shown_spread
+from .answer import left_in_place, shown_spread
 from .run import Simulation, from_cluster
 from .running_scheduler import gate_flags
 
@@ -56,10 +56,12 @@ async def placement_sentences(
                 flags=new.flags,
                 extenders=new.extenders,
             )
-            sentences = [*effect.sentences(), *await _replayed(simulation, old, new)]
+            replay = prepare(simulation.world, Scenario(replay=True), simulated_names(old))
+            sentences = [*effect.sentences(), *await _replayed(simulation, replay, old, new)]
         except CommandError as error:
             raise CommandError(f"--placements: {error}") from None
-    return [*sentences, *(f"note: {note}" for note in simulation.notes)]
+    notes = (*left_in_place(replay), *simulation.notes)
+    return [*sentences, *(f"note: {note}" for note in notes)]
 
 
 def _options(simulation: Simulation, content: ParsedRevision) -> RunOptions:
@@ -67,10 +69,10 @@ def _options(simulation: Simulation, content: ParsedRevision) -> RunOptions:
     return replace(options, flags=gate_flags(content))
 
 
-async def _replayed(simulation: Simulation, old: RunOptions, new: RunOptions) -> Sequence[str]:
+async def _replayed(
+    simulation: Simulation, prepared: Prepared, old: RunOptions, new: RunOptions
+) -> Sequence[str]:
     """Describe how figures change if all pods are placed again."""
-    served = simulated_names(old)
-    prepared = prepare(simulation.world, Scenario(replay=True), served)
     if not prepared.subject:
         return ()
     if len(prepared.pods) > _MOST_PODS:

@@ -41,7 +41,13 @@ from ...simulate.world import World
 from ..console.errors import UsageError, named
 from ..console.input_files import display_name, read_documents
 from ..console.output import counted, print_document, text_of
-from .answer import TODAY, ConfigurationResult, SimulationAnswer, SimulationQuestion
+from .answer import (
+    TODAY,
+    ConfigurationResult,
+    SimulationAnswer,
+    SimulationQuestion,
+    left_in_place,
+)
 from .picture import svg
 from .run import Simulation, configuration_file, from_cluster, run_simulating
 
@@ -246,6 +252,7 @@ async def _columns(
 def _prepared(simulation: Simulation, question: SimulationQuestion) -> Prepared:
     options, scenario = simulation.options, question.scenario
     prepared = prepare(simulation.world, scenario, simulated_names(options))
+    question.notes += left_in_place(prepared)
     for name, count in sorted(prepared.kept.items()):
         question.notes.append(
             f"--replay leaves {counted(count, 'pod')} in place: {serving(options, name).problem}"
