@@ -140,6 +140,36 @@ def test_a_pod_that_no_scheduler_serves_is_recognized(why: Callable[..., Any]) -
     assert 'No scheduler serves its spec.schedulerName "unknown"' in text
 
 
+@pytest.mark.parametrize("disabled", ["", "NodeUnschedulable"])
+def test_a_cordoned_node_has_one_cause(
+    why: Callable[..., Any], tmp_path: Path, disabled: str
+) -> None:
+    """kubectl cordon sets a field, for which kube-controller-manager adds a taint."""
+    files = Files()
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    for one in files.nodes:
+        one["spec"] |= {"unschedulable": True, "taints": [taint]}
+    files.nodes[1]["spec"].pop("unschedulable")  # somebody left the taint
+    files.nodes[2]["spec"]["taints"] = [{**taint, "effect": "NoExecute"}]
+    cordoned = ["the node is cordoned (spec.unschedulable)"]
+    tainted = f"the node has the taint {taint['key']}:%s, which the pod does not tolerate"
+    no_schedule, no_execute = [tainted % "NoSchedule"], [tainted % "NoExecute"]
+    expected = {"a": cordoned, "b": no_schedule, "c": [*cordoned, *no_execute]}
+    if disabled:
+        expected = {"a": no_schedule, "b": no_schedule, "c": no_execute}
+    config = tmp_path / "config.yaml"
+    profile = {"plugins": {"filter": {"disabled": [{"name": disabled}] if disabled else []}}}
+    config.write_text(json.dumps({**default_configuration(), "profiles": [profile]}))
+    found = why(files, "waiting", "--config", str(config))
+    causes = {
+        name: [cause["text"] for cause in group["causes"]]
+        for group in found["groups"]
+        for name in group["nodes"]
+    }
+    assert causes == expected
+    assert found["fixes"]
+
+
 def test_preemption_names_the_pods_that_would_go(why: Callable[..., Any]) -> None:
     files = Files()
     files.running("3", priority=0)

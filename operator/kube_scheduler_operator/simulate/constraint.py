@@ -50,6 +50,8 @@ class Constraint:
     rank: Rank = Rank.DROP  # of `fix`
     field: str = ""  # that `fix` changes, as a path in the pod; empty: another object
     repairs: tuple[Repair, ...] = ()  # to try before `fix`
+    # the family that names the same fact: what it excludes, this one does not name again
+    named_by: str = ""
     words: str = ""  # a part of kube-scheduler's reason for it; empty: that is not known
 
     def reasons(self, of_family: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from .device_constraints import device_constraints
 from .kinds import NODES, PODS, Object, pod_name
 from .selector_constraints import selector_constraints
 from .spread_constraints import spread_constraints
-from .taint_constraints import taint_constraints
+from .taint_constraints import CORDON, taint_constraints
 from .volume_constraints import volume_constraints
 from .world import World
 
@@ -36,7 +36,7 @@ class Family(NamedTuple):
 FAMILIES: Final = {
     "requests": Family(("NodeResourcesFit",), 1),
     "node affinity": Family(("NodeAffinity",), 4),
-    "cordon": Family(("NodeUnschedulable",), 0),
+    CORDON: Family(("NodeUnschedulable",), 0),
     "taints": Family(("TaintToleration",), 3),
     "ports": Family(("NodePorts",), 6),
     "pod affinity": Family(("InterPodAffinity",), 5),

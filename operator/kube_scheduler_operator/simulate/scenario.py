@@ -12,7 +12,6 @@ from ..base.objects import controller_of
 from ..kube.label_selector import matches
 from ..kube.resource import KUBE_SCHEDULERS, Resource
 from ..kube.store import MIRROR_ANNOTATION
-from .constraints import UNSCHEDULABLE_TAINT
 from .kinds import (
     BUDGETS,
     CSI_NODES,

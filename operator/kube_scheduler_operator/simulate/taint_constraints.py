@@ -16,6 +16,9 @@ from .node_rules import BLOCKING, written_taint
 from .world import World
 
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+CORDON: Final = "cordon"
+_CORDONED: Final = (UNSCHEDULABLE_TAINT, "", "NoSchedule")
+"""The taint that kube-controller-manager adds to a cordoned node: key, value and effect."""
 _MOST_TAINTS: Final = 20
 """Taints that are tried one by one; clusters rarely have more than five."""
 _TOLERATIONS: Final = "spec.tolerations"
@@ -86,20 +89,20 @@ _AGENT: Final = "/agent-not-ready"
 def taint_constraints(world: World) -> Iterator[Constraint]:
     """Yield the cordon, then the taints of nodes, the most frequent first."""
     yield Constraint(
-        "cordon",
+        CORDON,
         "the node is cordoned (spec.unschedulable)",
         "uncordon the node",
-        _tolerating({"key": UNSCHEDULABLE_TAINT, "operator": "Exists"}),
+        _tolerating({"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule", "operator": "Exists"}),
         rank=Rank.MEND,
     )
     nodes_by_taint: Counter[tuple[str, str, str]] = Counter()
     for node in world.all(NODES):
         for taint in node["spec"].get("taints") or ():
-            if taint.get("effect") in BLOCKING and taint.get("key") != UNSCHEDULABLE_TAINT:
+            if taint.get("effect") in BLOCKING:
                 key = (taint["key"], taint.get("value") or "", taint["effect"])
                 nodes_by_taint[key] += 1
-    often = sorted(nodes_by_taint, key=lambda key: (-nodes_by_taint[key], key))[:_MOST_TAINTS]
-    for name, value, effect in often:
+    often = sorted(nodes_by_taint, key=lambda key: (key != _CORDONED, -nodes_by_taint[key], key))
+    for name, value, effect in often[:_MOST_TAINTS]:
         yield _of_taint({"key": name, "value": value, "effect": effect}, world)
 
 
@@ -114,6 +117,7 @@ def _of_taint(taint: Mapping[str, str], world: World) -> Constraint:
             f"tolerate {written}",
             change,
             field=_TOLERATIONS,
+            named_by=CORDON if tuple(taint.values()) == _CORDONED else "",
             words=f"{{{taint['key']}:",
         )
     return Constraint(

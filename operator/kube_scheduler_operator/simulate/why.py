@@ -256,6 +256,10 @@ class _Inquiry:
             if family not in by_family:
                 generic = rule
             self._add_generic(causes, generic, rule, self._rejected(decision), always)
+        for causes in excluded.values():
+            for what in causes:
+                if isinstance(what, Constraint) and what.named_by:
+                    causes[what] -= set[str]().union(*excluded.get(what.named_by, {}).values())
         return excluded, own
 
     def _questions(self, by_family: Mapping[str, list[Constraint]]) -> list[tuple[Object, str]]:

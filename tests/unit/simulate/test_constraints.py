@@ -141,9 +141,10 @@ def test_all_constraints_together_leave_a_pod_that_fits_everywhere() -> None:
     ]
 
 
-def test_the_taint_of_a_cordoned_node_belongs_to_the_cordon() -> None:
+@pytest.mark.parametrize(("effect", "named_by"), [("NoSchedule", "cordon"), ("NoExecute", "")])
+def test_the_taint_of_a_cordoned_node_belongs_to_the_cordon(effect: str, named_by: str) -> None:
     world = World()
-    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": effect}
     world.add(
         {
             "apiVersion": "v1",
@@ -153,7 +154,9 @@ def test_the_taint_of_a_cordoned_node_belongs_to_the_cordon() -> None:
         }
     )
     pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": {}}
-    assert [each.fix for each in constraints_of(pod, world)] == ["uncordon the node"]
+    assert [(each.family, each.named_by) for each in constraints_of(pod, world)] == [
+        ("cordon", ""), ("taints", named_by),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
