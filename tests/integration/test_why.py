@@ -149,7 +149,7 @@ def test_a_cordoned_node_has_one_cause(
     taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     for one in files.nodes:
         one["spec"] |= {"unschedulable": True, "taints": [taint]}
-    files.nodes[1]["spec"].pop("unschedulable")  # somebody left the taint
+    files.nodes[1]["spec"].pop("unschedulable")  # the taint was left
     files.nodes[2]["spec"]["taints"] = [{**taint, "effect": "NoExecute"}]
     cordoned = ["the node is cordoned (spec.unschedulable)"]
     tainted = f"the node has the taint {taint['key']}:%s, which the pod does not tolerate"
@@ -211,6 +211,27 @@ def test_an_image_that_nodes_report_under_its_whole_name_is_named(
         assert any(f'image "{image}"' in note for note in found["notes"]) is (image != whole)
     assert scores["nginx:1.10"] == 0
     assert scores[whole] > 0
+
+
+def test_an_image_that_no_node_reports_is_named_where_scores_decide(
+    why: Callable[..., Any], tmp_path: Path
+) -> None:
+    files = Files()
+    files.nodes[0]["status"]["images"] = [{"names": ["web:1"], "sizeBytes": 600 * 10**6}]
+    files.add(pod("there", nodeName="a"))
+    files.objects["Pod", "there"]["spec"]["containers"][0]["image"] = "localhost/app:1"
+    note = (
+        'no node reports image "localhost/app:1" under this name, so ImageLocality gives it 0 '
+        "points on every node"
+    )
+    assert note in why(files, "there")["notes"]
+    config = tmp_path / "config.yaml"
+    profile = {"plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}
+    config.write_text(json.dumps({**default_configuration(), "profiles": [profile]}))
+    assert note not in why(files, "there", "--config", str(config))["notes"]
+    for one in files.nodes[1:]:
+        one["spec"]["unschedulable"] = True
+    assert note not in why(files, "there")["notes"], "one node is left, and none is scored"
 
 
 @pytest.mark.parametrize(("mebibytes", "points"), [(98, 0), (99, 1)])

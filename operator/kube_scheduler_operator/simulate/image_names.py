@@ -1,6 +1,6 @@
 """Why ImageLocality has no effect on a Pod: names that differ, and images that are too small.
 
-It compares the names of a Pod and of the nodes' status as text, and adds only a missing tag
+ImageLocality compares names of a Pod and of nodes' status as text, and adds only a missing tag
 (kubernetes/kubernetes#112699). containerd and CRI-O report names with their registry:
 docker.io/library/nginx:1.10, where a Pod may have nginx:1.10. They also report the size of the
 compressed layers, where Docker reports that of the files.
@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from .constraint import containers
 
 IMAGE_LOCALITY: Final = "ImageLocality"
@@ -72,17 +74,25 @@ def unreported_images(spec: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]
 
     A kubelet reports its largest images, by default 50 of them (nodeStatusMaxImages).
     """
-    reported = {
-        node["metadata"]["name"]: {
-            name for image in node["status"]["images"] for name in image.get("names") or ()
-        }
-        for node in nodes
-        if len(node["status"].get("images") or ()) == _REPORTED
-    }
-    for image in dict.fromkeys(str(container.get("image") or "") for container in containers(spec)):
-        names = {image, f"{image}:latest", whole_name(image)}
-        others = [node for node, known in reported.items() if not names & known]
-        if image and others:
+    known: set[str] = set()
+    full: dict[str, set[str]] = {}  # of nodes that may have more images
+    for node in nodes:
+        images = node["status"].get("images") or ()
+        names = {name for image in images for name in image.get("names") or ()}
+        known |= names
+        if len(images) == _REPORTED:
+            full[node["metadata"]["name"]] = names
+    for name in dict.fromkeys(str(container.get("image") or "") for container in containers(spec)):
+        whole, image = whole_name(name), foreign(name, FOREIGN_NAME)
+        names = {name, f"{name}:latest", whole}
+        others = [node for node, reported in full.items() if not names & reported]
+        if name and not others and known and not names & known:
+            also = f' or as "{foreign(whole, FOREIGN_NAME)}"' if whole != name else ""
+            yield (
+                f'no node reports image "{image}" under this name{also}, so {IMAGE_LOCALITY} '
+                "gives it 0 points on every node"
+            )
+        if name and others:
             more = ", …" if len(others) > _SHOWN else ""
             yield (
                 f"of {'1 node' if len(others) == 1 else f'{len(others)} nodes'} "

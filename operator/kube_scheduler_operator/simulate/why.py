@@ -208,7 +208,7 @@ class _Inquiry:
                 key=lambda fix: (fix.rank, fix.changes, fix.size, -len(fix.nodes))
             )
             explanation.notes += run.notes
-        if explanation.candidates and IMAGE_LOCALITY in self._scores:
+        if len(explanation.candidates) > 1 and IMAGE_LOCALITY in self._scores:
             alone = self._scores == {IMAGE_LOCALITY} and not self._options.extenders
             nodes = list(self._world.all(NODES))
             explanation.notes += images_without_effect(self._pod["spec"], nodes, alone=alone)

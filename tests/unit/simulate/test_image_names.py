@@ -91,8 +91,33 @@ def test_a_node_with_as_many_images_as_a_kubelet_reports_may_have_more() -> None
     (sentence,) = unreported_images(spec, [full, half])
     assert "1 node (n)" in sentence
     assert '"registry/web:1"' in sentence
-    assert list(unreported_images(spec, [half])) == []
+    (sentence,) = unreported_images(spec, [half])
+    assert sentence.startswith('no node reports image "registry/web:1"')
     (sentence,) = unreported_images(
         spec, [{**full, "metadata": {"name": name}} for name in ("a", "b", "c", "d")]
     )
     assert "4 nodes (a, b, c, …)" in sentence
+
+
+@pytest.mark.parametrize(
+    ("image", "names"),
+    [
+        ("localhost/app:1", '"localhost/app:1" under this name,'),
+        ("nginx:1.10", '"nginx:1.10" under this name or as "docker.io/library/nginx:1.10",'),
+        ("web", '"web" under this name or as "docker.io/library/web:latest",'),
+        ("a\x1b[31m", '"a\\u001b[31m" under this name or as'),
+        ("x" * 500, '"' + "x" * 252),
+    ],
+)
+def test_an_image_that_no_node_reports_is_named(image: str, names: str) -> None:
+    spec = {"containers": [{"image": image}]}
+    (sentence,) = unreported_images(spec, [node(("other:1", 9)), node()])
+    assert sentence.startswith(f"no node reports image {names}")
+    assert len(sentence) < 700
+    assert list(unreported_images(spec, [node(), node()])) == [], "nodes report no images at all"
+
+
+@pytest.mark.parametrize("reported", ["web", "web:latest", "docker.io/library/web:latest"])
+def test_an_image_that_a_node_reports_in_any_form_is_not_one_without_nodes(reported: str) -> None:
+    spec = {"containers": [{"image": "web"}, {"image": ""}]}
+    assert list(unreported_images(spec, [node((reported, 9)), node()])) == []
