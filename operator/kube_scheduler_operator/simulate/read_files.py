@@ -17,6 +17,7 @@ import yaml
 
 from ..base.objects import mapping
 from ..base.quantities import quantity
+from ..base.source.separator import SEPARATOR
 from ..config.language.schema import KIND as CONFIGURATION
 from .kinds import BY_KIND, NAMES_ITS_NODE, names_its_node
 from .world import World
@@ -32,13 +33,12 @@ _LIST: Final = re.compile(
 _LIST_END: Final = re.compile(
     r'\](?:\s*,\s*"(?:apiVersion|kind|metadata)"\s*:\s*(?:"[^"]*"|\{[^{}]*\}))*\s*\}\s*'
 )
+_SPACE: Final = re.compile(r"\s*")
 _BETWEEN: Final = re.compile(r"\s*,?\s*")
-_BETWEEN_DOCUMENTS: Final = re.compile(r"\s*,?\s*(?:^---[ \t]*(?:#.*)?$\s*)*", re.MULTILINE)
 _YAML_LIST: Final = re.compile(r"^items:[ \t]*\n(?=- )", re.MULTILINE)
 _YAML_KIND: Final = re.compile(r"^kind:[ \t]*(\w+)List[ \t]*$", re.MULTILINE)
 _YAML_VERSION: Final = re.compile(r"^apiVersion:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
-_YAML_DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?\n", re.MULTILINE)
 _DEEP: Final = re.compile(r"^[ \t?:-]{500}", re.MULTILINE)
 """A line that may be nested too deep: of two levels of blocks, one takes a character before it."""
 _DEEPEST: Final = 1000
@@ -253,7 +253,7 @@ def _is_cut_off(error: Exception, text: str) -> bool:
     if isinstance(error, json.JSONDecodeError):
         return error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
     mark = getattr(error, "problem_mark", None)
-    last = _YAML_DOCUMENT.split(text)[-1]
+    last = SEPARATOR.split(text)[-1]
     # A whole file ends with a line break, and an error in its last line is one of that line.
     return mark is not None and not text.endswith("\n") and mark.line >= last.count("\n")
 
@@ -312,28 +312,40 @@ def documents(text: str, repetitions: Repetitions | None = None) -> Iterator[Any
         RepetitionError: see Repetitions.
         ValueError, yaml.YAMLError: this is neither JSON nor YAML.
     """
-    counted = repetitions or Repetitions()
-    if text.lstrip()[:1] == "{":
-        yield from _json(text)
-        return
-    for document in _YAML_DOCUMENT.split(text):
-        if document.strip():
-            yield from _yaml(document, counted)
-
-
-def _json(text: str) -> Iterator[Any]:
-    """Yield the documents of a stream of JSON, and the items of its Lists."""
-    decoder = json.JSONDecoder()
-    at = len(text) - len(text.lstrip())
+    counted, decoder, at = repetitions or Repetitions(), json.JSONDecoder(), 0
     while at < len(text):
-        head = _LIST.match(text, at)
-        if head is None:
-            obj, at = decoder.raw_decode(text, at)
-            yield obj
-        else:
-            at = yield from _json_items(text, head, decoder)
-        rest = _BETWEEN_DOCUMENTS.match(text, at)
-        at = rest.end() if rest else at
+        begin, failure = _after(_SPACE, text, at), None
+        if text.startswith("-", begin) and (separator := SEPARATOR.match(text, begin)):
+            at = separator.end()
+            continue
+        if text.startswith("{", begin):
+            head = _LIST.match(text, begin)
+            if head is not None:
+                at = yield from _json_items(text, head, decoder)
+                continue
+            try:
+                obj, at = decoder.raw_decode(text, begin)
+            except json.JSONDecodeError as error:
+                if _is_cut_off(error, text):
+                    raise
+                failure = error  # unless it is YAML, which has braces as well
+            else:
+                yield obj
+                continue
+        separator = SEPARATOR.search(text, at)
+        end = separator.start() if separator else len(text)
+        try:
+            if begin < end:
+                yield from _yaml(text[at:end], counted)
+        except yaml.YAMLError as error:
+            raise failure or error from None
+        at = end
+
+
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return the end of a pattern that may be empty."""
+    match = pattern.match(text, at)
+    return match.end() if match else at
 
 
 def _json_items(
@@ -349,8 +361,7 @@ def _json_items(
     while text[at : at + 1] != "]":
         obj, at = decoder.raw_decode(text, at)
         yield _of_list(obj, kind, version)
-        rest = _BETWEEN.match(text, at)
-        at = rest.end() if rest else at
+        at = _after(_BETWEEN, text, at)
         if at >= len(text):
             raise json.JSONDecodeError("the list does not end", text, at)
     end = _LIST_END.match(text, at)

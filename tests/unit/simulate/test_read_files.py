@@ -59,6 +59,11 @@ FORMATS: dict[str, str] = {
     "documents with comments": f"# nodes\n---\n{yaml.safe_dump(NODE)}---\n{yaml.safe_dump(POD)}",
     "JSON documents": json.dumps(NODE) + "\n" + json.dumps(POD),
     "JSON documents and separators": f"{json.dumps(NODE)}\n---\n---\n{json.dumps(POD)}\n---\n",
+    "JSON before YAML": f"{json.dumps(NODE)}\n--- # c\n{yaml.safe_dump(POD)}---\n",
+    "JSON after YAML": f"{yaml.safe_dump(NODE)}---\r\n{json.dumps(POD)}\n---",
+    "YAML in braces": f"{yaml.safe_dump(NODE, default_flow_style=True)}---\n{json.dumps(POD)}",
+    "JSON before YAML in braces": json.dumps(_list(NODE))
+    + f"\n---\n---\n# c\n{yaml.safe_dump(POD, default_flow_style=True)}",
     "kubectl get --raw": json.dumps({
         "kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"},
         "items": [_bare(POD)],

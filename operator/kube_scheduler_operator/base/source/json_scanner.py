@@ -14,11 +14,11 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from typing import Any, Final, NoReturn
 
 from ..findings import Path
+from .separator import SEPARATOR
 from .tree import DEEPEST, TOO_DEEP, Flaw, ParseError, Position, SourceNode
 
 _SPACES: Final = " \t\r\n"
 _SPACE: Final = re.compile(f"[{_SPACES}]*")
-_SEPARATOR: Final = re.compile(r"(?<![^\n])---[ \t]*(?:#.*)?(?:\n|\Z)")
 _NUMBER: Final = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
@@ -83,7 +83,7 @@ class _Parser:
 
     def next_object(self) -> bool:
         """Skip separators; return whether an object follows."""
-        while match := _SEPARATOR.match(self.text, self.at):
+        while match := SEPARATOR.match(self.text, self.at):
             self.at = match.end()
             self.skip()
         return self.peek() == "{"

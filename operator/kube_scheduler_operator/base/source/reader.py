@@ -10,7 +10,6 @@ Every command that opens a file uses `read`.
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,6 +19,7 @@ from ..go_values import without_nulls
 from . import json_scanner
 from .culprit import explained
 from .encoding import Characters, characters
+from .separator import SEPARATOR
 from .tree import Flaw, ParseError, Position, SourceNode
 from .values import Builder
 from .yaml_scanner import Parser
@@ -30,10 +30,6 @@ _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".j
     map(chr, range(0x2000, 0x200B))
 )
 """White space that Go accepts before the `{` of a JSON document."""
-
-
-_YAML_FOLLOWS: Final = re.compile(r"^---[ \t]*(?:#.*)?\n\s*[^\s{]", re.MULTILINE)
-"""A document of a stream that is not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +106,8 @@ def _read_json(data: bytes) -> tuple[list[Document], ParseError | None]:
     try:
         values = json_scanner.parse_stream(text)
     except ParseError as error:
-        documents, failure = read_yaml(data) if _YAML_FOLLOWS.search(text) else ([], error)
+        # Documents of a stream may be YAML, or all of them.
+        documents, failure = read_yaml(data) if SEPARATOR.search(text) else ([], error)
         if failure is not None:
             return [], error
     else:

@@ -69,11 +69,16 @@ def test_a_stream_of_json_documents_is_read_as_kubectl_reads_it(between: str) ->
     assert [len(document.flaws) for document in documents] == [0, 1]
 
 
-def test_documents_in_yaml_may_follow_one_in_json() -> None:
-    documents, error = read('{"kind": "A"}\n---\nkind: B\n')
+@pytest.mark.parametrize(
+    "separator", ["---\n", "--- # next\n", "---\r\n", "---\n---\n", "# c\n---\n"]
+)
+@pytest.mark.parametrize("second", ["kind: B\n", "{kind: B}\n", "kind: B\n---"])
+def test_documents_in_yaml_may_follow_one_in_json(separator: str, second: str) -> None:
+    documents, error = read(f'{{"kind": "A"}}\n{separator}{second}')
     assert error is None
     assert [document.value for document in documents] == [{"kind": "A"}, {"kind": "B"}]
-    assert documents[1].position(("kind",)) == Position(3, 1)
+    line, column = 2 + separator.count("\n"), 1 + second.startswith("{")
+    assert documents[1].position(("kind",)) == Position(line, column)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ def test_documents_in_yaml_may_follow_one_in_json() -> None:
     [
         ('{"kind": "A"}\nB: 1\n', 2, "text follows the JSON document"),
         ('{"kind": "A"} ---\n{"kind": "B"}', 1, "text follows the JSON document"),
-        ('{"kind": "A"}\n---\n{"kind": }', 3, ""),
+        ('{"kind": "A"}\n---\n{"kind": ]}', 3, ""),
         (
             '{"apiVersion": "kubescheduler.config.k8s.io/v1"}\n---\n{"kind": "B"}',
             2,
