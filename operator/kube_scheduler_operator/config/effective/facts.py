@@ -56,6 +56,7 @@ class Facts:
     server_version: Version | None = None
     planned: bool = False  # assume that agents run, before they are applied
     managed_scheduler: str = ""  # the SecondaryScheduler in place of the control plane's scheduler
+    load_policies: frozenset[str] | None = None  # the names of all; None: they are not known
     pods: PodDefaults = field(default_factory=PodDefaults)  # of Pods without OperatorSettings
     permissions: Permissions = field(default_factory=Permissions)
     control_plane: ControlPlaneFacts = field(default_factory=ControlPlaneFacts)

@@ -287,6 +287,20 @@ def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked
     return checked
 
 
+def check_load_policy_names(items: Sequence[Item]) -> Iterator[tuple[Item, Problem]]:
+    """Warn of agents whose LoadPolicy is in no file; a cluster may have it."""
+    extenders = [item for item in items if item.kind == EXTENDER]
+    if not extenders:
+        return
+    from ..effective.extenders.agent import missing_load_policy
+
+    known = [item.name for item in items if item.kind == OWN_KIND]
+    state = "is not among the files: unless the cluster has it,"
+    for item in extenders:
+        for problem in missing_load_policy(mapping(item.value.get("spec")), known, state):
+            yield item, replace(problem, path=("spec", *problem.path))
+
+
 def _own_problems(item: Item, namespace: str) -> Iterator[Problem]:
     """Yield the operator's problems, then those that only the CustomResourceDefinition detects."""
     # Imported lazily, as below: few files have such objects.

@@ -57,6 +57,7 @@ from .known_kinds import (
     is_policy,
     kind_of,
 )
+from .operator_objects import check_load_policy_names
 from .reports.report import Diagnosis, ValidationReport
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
@@ -267,6 +268,7 @@ def _check(
     for item, kind in known:
         if id(item) not in malformed:
             checkers.setdefault(kind.checker, []).append(item)
+    yield from check_load_policy_names([item for item, _ in known])
     processes = []
     for checker, items in checkers.items():
         checked: Checked = checker(items, options)

@@ -163,6 +163,9 @@ def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
         payload_version=settings.release_version,
         server_version=None if platform.owns_static_pods else _server_version(snapshot),
         managed_scheduler=settings.managed_scheduler,
+        load_policies=None
+        if snapshot.loads.policies is None
+        else frozenset(snapshot.loads.policies),
         permissions=Permissions(
             settings.allowed_images,
             settings.agent_images,

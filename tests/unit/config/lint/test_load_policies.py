@@ -11,7 +11,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
 from kube_scheduler_operator.config.lint.validate import validate
 
-from ....builders import load_policy
+from ....builders import extender, load_policy
 
 SETTING = CheckOptions(Gates(Version(1, 35, 0)))
 
@@ -50,6 +50,19 @@ def test_second_load_policy_is_rejected() -> None:
     assert line.startswith(
         'error metadata.name: LoadPolicy "a" is also defined, and only the older'
     )
+
+
+def test_the_load_policy_of_an_agent_that_no_file_has_is_a_warning() -> None:
+    agent = {"policies": [{"name": "load-aware"}], "loadPolicy": "laod"}
+    (line,) = reported(extender("load", agent=agent))
+    assert line == (
+        'warning spec.agent.loadPolicy: LoadPolicy "laod" is not among the files: unless the '
+        "cluster has it, the agent uses the default rules"
+    )
+    text = yaml.safe_dump_all([extender("load", agent=agent), load_policy("load")])
+    (finding,) = validate([("f.yaml", text)], SETTING).findings
+    assert finding.fix == 'did you mean "load"?'
+    assert reported(extender("load", agent=agent), load_policy("laod")) == []
 
 
 def test_what_crane_passes_over_is_a_warning_and_what_ends_it_an_error() -> None:

@@ -9,13 +9,17 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
-from kube_scheduler_operator.kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    CONFIG_MAPS,
+    SCHEDULER_EXTENDERS,
+)
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
-from kube_scheduler_operator.operator.model.snapshot import Snapshot
+from kube_scheduler_operator.operator.model.snapshot import Loads, Snapshot
 
-from ....builders import kubescheduler, profile
+from ....builders import extender, kubescheduler, load_policy, profile
 from ....expect import condition_in, expect_condition, status_of_kubescheduler
-from .test_reconcile_profiles import SETTINGS, settled, start, written
+from .test_reconcile_profiles import SETTINGS, settled, start, versioned, written
 
 NO_FIT = {"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}}
 PERCENTAGE = {"percentageOfNodesToScore": 2}
@@ -122,6 +126,22 @@ def test_what_a_newer_operand_may_have_is_not_refused_and_what_no_version_takes_
     assert (status, reason) == ("True", "UnknownPlugin")
     assert message.startswith("spec.plugins.score.enabled[0].name: kube-scheduler 1.")
     expect_condition(found["bad"]["conditions"], names.ACCEPTED, "False")
+
+
+@pytest.mark.parametrize(("policy", "reason"), [("load", "AsExpected"), ("other", None)])
+def test_an_extender_warns_of_a_load_policy_that_does_not_exist(
+    policy: str, reason: str | None
+) -> None:
+    agent = {"policies": [{"name": "load-aware"}], "loadPolicy": "load"}
+    obj = versioned(extender("a", agent=agent))
+    loads = Loads(policies={policy: load_policy(policy)})
+    plan = reconcile(start(scheduler_extenders={"a": obj}, loads=loads))
+    (write,) = (action for action in plan.reports if action.resource == SCHEDULER_EXTENDERS)
+    conditions = write.obj["status"]["conditions"]
+    expect_condition(conditions, names.ACCEPTED, "True")
+    status, found, message = condition_in(conditions, names.WARNINGS)
+    assert (status, found) == (("False", reason) if reason else ("True", "LoadPolicyNotFound"))
+    assert message.startswith("spec.agent.loadPolicy: LoadPolicy") is (reason is None)
 
 
 def test_the_tag_of_an_own_image_is_not_a_version_of_kubernetes() -> None:

@@ -81,9 +81,8 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
         objects,
         OwnExtenders(over.get(EXTENDERS), names.OVERRIDES),
         base.target,
+        inputs.facts,
         profiles=_profile_count(inputs, over),
-        planned=inputs.facts.planned,
-        images=inputs.facts.permissions.agent_images,
     )
     results = (*chosen.results, *unattached_extenders(objects, inputs.objects.schedulers))
     rejections = tuple(finding for result in results for finding in rejection_findings(result))

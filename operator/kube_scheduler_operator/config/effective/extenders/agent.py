@@ -6,13 +6,13 @@ a SecondaryScheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ....base import names
 from ....base.environment import is_of_the_process
-from ....base.findings import NOT_ALLOWED, Path, Problem, listing
+from ....base.findings import NOT_ALLOWED, WARNING, Path, Problem, did_you_mean, listing
 from ....base.images import AllowedImages
 from ....base.objects import mapping
 from ....base.templates import canonical_json
@@ -23,6 +23,7 @@ CONFIG_DIRECTORY: Final = "/etc/kube-scheduler-operator/extender"
 LOAD_DIRECTORY: Final = "/etc/kube-scheduler-operator/load"
 LOAD_KEY: Final = "policy.json"
 LOAD_AWARE: Final = "load-aware"
+LOAD_POLICY_NOT_FOUND: Final = "LoadPolicyNotFound"
 HEALTH_PORTS_AFTER: Final = 10000
 """A sidecar's port for probes and metrics is this much higher than the port that serves calls."""
 
@@ -208,6 +209,17 @@ def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator
         elif name not in known:
             message = f'no policy of the agent reads variable "{name}"; use {listing(known)}'
             yield Problem(NOT_ALLOWED, path, message)
+
+
+def missing_load_policy(
+    spec: Mapping[str, Any], known: Collection[str], state: str
+) -> Iterator[Problem]:
+    """Warn if the LoadPolicy of an agent is none of those that are known; `state` is what it is."""
+    name = mapping(agent_of(spec)).get("loadPolicy")
+    if isinstance(name, str) and name and name not in known:
+        message = f'LoadPolicy "{name}" {state} the agent uses the default rules'
+        fix = did_you_mean(name, known).removeprefix("; ") or "create it, or remove the field"
+        yield Problem(LOAD_POLICY_NOT_FOUND, ("agent", "loadPolicy"), message, fix, WARNING)
 
 
 def _is_mounted(file: str, agent: Mapping[str, Any]) -> bool:

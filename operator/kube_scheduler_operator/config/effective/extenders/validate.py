@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ....base.findings import ERROR, WARNING, Finding, Problem
-from ....base.images import EVERY_IMAGE, AllowedImages
 from ....base.limits import EXTENDERS_BYTES
 from ....base.objects import mapping
 from ....base.spec_limits import TOO_LARGE, json_bytes, limit_problems
@@ -32,7 +31,8 @@ from ..attachment import (
     unattached,
     versions_for,
 )
-from .agent import refused_settings
+from ..facts import Facts
+from .agent import missing_load_policy, refused_settings
 from .entry import TAKEN_PORTS, EntryCheck, agent_of, agent_url, check_entry
 
 TAKEN: Final = "AlreadyTaken"
@@ -112,8 +112,7 @@ class _Scheduler:
     name: str
     target: Target
     profiles: int
-    planned: bool
-    images: AllowedImages
+    facts: Facts
     taken: _Taken  # grows with each accepted extender
     reserved: Mapping[int, str]  # port -> the SchedulerExtender for which it was chosen before
 
@@ -123,16 +122,14 @@ def validate_extenders(
     objects: Iterable[Mapping[str, Any]],
     own: OwnExtenders,
     target: Target,
+    facts: Facts,
     *,
     profiles: int = 1,
-    planned: bool = False,
-    images: AllowedImages = EVERY_IMAGE,
 ) -> ExtenderResults:
     """Validate the SchedulerExtenders of one scheduler.
 
     `scheduler` is its name in `spec.scheduler`, "" for the control plane's; `objects` may have
-    those of other schedulers; `profiles` is the number of its profiles; `planned` assumes that
-    agents run, for offline checks; agents may have any of `images`.
+    those of other schedulers; `profiles` is the number of its profiles.
     """
     taken = _Taken.by(own.entries, own.owner, {*TAKEN_PORTS, *own.ports})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
@@ -141,7 +138,7 @@ def validate_extenders(
             taken.bytes[name_of(obj)] = _entry_bytes(accepted)
     # Ports that were chosen before are reserved before new ones are chosen.
     reserved = {port: name_of(obj) for obj in reversed(mine) if (port := known_port(obj))}
-    caller = _Scheduler(scheduler, target, profiles, planned, images, taken, reserved)
+    caller = _Scheduler(scheduler, target, profiles, facts, taken, reserved)
     results: list[ExtenderResult] = []
     leaving: list[ExtenderResult] = []
     for obj in mine:
@@ -176,12 +173,13 @@ def ready_since(obj: Mapping[str, Any]) -> str:
 def _choose(obj: Mapping[str, Any], caller: _Scheduler) -> ExtenderResult:
     """Choose the newest valid version of an object; report the errors of the others."""
     name = name_of(obj)
+    agent_images = caller.facts.permissions.agent_images
     findings: dict[str, Finding] = {}
     for root, spec in versions_for(caller.name, obj):
         try:
             problems = tuple(_problems(obj, spec, caller))
             checks_settings = root == SPEC and not problems
-            refused = tuple(refused_settings(spec, caller.images)) if checks_settings else ()
+            refused = tuple(refused_settings(spec, agent_images)) if checks_settings else ()
             problems = (*problems, *(p for p in refused if p.severity == ERROR))
             if not problems:
                 before = tuple(findings.values())
@@ -210,9 +208,11 @@ def _in_use(settled: ExtenderResult, obj: Mapping[str, Any], caller: _Scheduler)
         taken.ports[port] = _owner(name)
     taken.bytes[name] = json_bytes(entry)
     warnings = [*judgement.warnings, *_twice(entry, taken)]
+    if caller.facts.load_policies is not None:
+        warnings += missing_load_policy(spec, caller.facts.load_policies, "does not exist, so")
     taken.take(entry, _owner(name))
     known = known_port(obj) == port and (caller.name != CONTROL_PLANE or ready_since(obj))
-    is_called = caller.planned or not port or known
+    is_called = caller.facts.planned or not port or known
     return replace(
         settled,
         warnings=(

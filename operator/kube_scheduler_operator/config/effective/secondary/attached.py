@@ -97,9 +97,8 @@ def attach_extenders(
             ports=(PORT, *_ports(request)),
         ),
         target,
+        facts,
         profiles=profiles,
-        planned=facts.planned,
-        images=facts.permissions.agent_images,
     )
     return chosen, ()
 

@@ -352,8 +352,7 @@ def of_unknown_scheduler(
         attached.extenders or (),
         OwnExtenders(None, f"{named(scheduler)} itself"),
         target,
-        planned=facts.planned,
-        images=facts.permissions.agent_images,
+        facts,
     )
     _, results = validate_profiles(scheduler, attached.profiles or (), {}, target)
     return results, chosen.results

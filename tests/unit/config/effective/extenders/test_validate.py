@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.attachment import Refusal
 from kube_scheduler_operator.config.effective.attribution import attribute_extenders
 from kube_scheduler_operator.config.effective.extenders.entry import SHORTEST_OF_FILTER, agent_url
@@ -18,6 +20,7 @@ from kube_scheduler_operator.config.effective.extenders.validate import (
     unattached_extenders,
     validate_extenders,
 )
+from kube_scheduler_operator.config.effective.facts import Facts
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
@@ -27,6 +30,7 @@ from kube_scheduler_operator.scheduling.extender.cache_freshness import LONGEST
 from .....builders import extender
 
 TARGET = Target(Gates(Version(1, 35)))
+FACTS = Facts(KUBEADM, Version(1, 35))
 FILTER = {"filter": "filter"}
 SAFE = {"policies": [{"name": "safe-overload"}]}
 
@@ -39,8 +43,17 @@ def running(port: int, ready: str = "2026-01-20T00:00:00Z") -> dict[str, Any]:
     return {"agent": {"port": port, "readySince": ready} if ready else {"port": port}}
 
 
-def chosen(*objects: Any, scheduler: str = "", own: Any = None, **more: Any) -> ExtenderResults:
-    found = validate_extenders(scheduler, objects, OwnExtenders(own, "another"), TARGET, **more)
+def chosen(
+    *objects: Any, scheduler: str = "", own: Any = None, profiles: int = 1, **more: Any
+) -> ExtenderResults:
+    found = validate_extenders(
+        scheduler,
+        objects,
+        OwnExtenders(own, "another"),
+        TARGET,
+        replace(FACTS, **more),
+        profiles=profiles,
+    )
     config = {"apiVersion": API_VERSION, "kind": KIND, "extenders": list(found.entries)}
     assert validate_config(config, TARGET) == [], "kube-scheduler accepts the entries"
     return found
@@ -395,6 +408,7 @@ def test_existing_extenders_win_conflicts() -> None:
         [foreign("a", verbs={"bind": "b"}), foreign("b", managedResources=GPU), foreign("c")],
         OwnExtenders(own, "unsupportedConfigOverrides"),
         TARGET,
+        FACTS,
     )
     assert urls(found) == ["http://10.0.0.1/c"]
     assert all("unsupportedConfigOverrides" in problems(v)[0][1] for v in found.results[:2])
@@ -402,13 +416,30 @@ def test_existing_extenders_win_conflicts() -> None:
 
 @pytest.mark.parametrize("own", [None, {}, "x", [None, 3], [{"managedResources": None}]])
 def test_invalid_existing_extenders_are_ignored(own: Any) -> None:
-    found = validate_extenders("", [foreign("a")], OwnExtenders(own, "x"), TARGET)
+    found = validate_extenders("", [foreign("a")], OwnExtenders(own, "x"), TARGET, FACTS)
     assert urls(found) == ["http://10.0.0.1/a"]
+
+
+@pytest.mark.parametrize(
+    ("known", "reasons"), [(None, []), ({"load"}, []), (set(), ["LoadPolicyNotFound"])]
+)
+def test_a_load_policy_that_does_not_exist_is_a_warning(
+    known: set[str] | None, reasons: list[str]
+) -> None:
+    agent = {"policies": [{"name": "load-aware"}], "loadPolicy": "load"}
+    one, other = extender("a", agent=agent), foreign("b")
+    found = chosen(one, other, load_policies=known)
+    warnings = [warning for result in found.results for warning in result.warnings]
+    assert [warning.reason for warning in warnings] == reasons
+    for warning in warnings:
+        assert warning.path == "SchedulerExtender/a spec.agent.loadPolicy"
+        assert warning.message.startswith('LoadPolicy "load" does not exist, so the agent uses')
 
 
 def test_a_repeated_url_is_a_warning() -> None:
     own = [{"urlPrefix": "http://10.0.0.1/a/", "filterVerb": "filter"}]
-    (result,) = validate_extenders("", [foreign("a")], OwnExtenders(own, "x"), TARGET).results
+    found = validate_extenders("", [foreign("a")], OwnExtenders(own, "x"), TARGET, FACTS)
+    (result,) = found.results
     assert [w.reason for w in result.warnings] == ["CalledTwice"]
 
 
