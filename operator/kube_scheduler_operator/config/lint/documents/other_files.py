@@ -46,7 +46,7 @@ CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validatin
 
 _CONCERNING: Final = re.compile(
     rb"scheduler|policy|operatorsettings|secret|tiers|kustomiz|configmapgenerator|write_files|ignition"
-    rb"|^resources:|\A\xff\xfe|\A\xfe\xff",
+    rb"|^resources:|pluginconfig|^[ \t]*[\"']?plugins[\"']?[ \t]*:|\A\xff\xfe|\A\xfe\xff",
     re.IGNORECASE | re.MULTILINE,
 )
 

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import WARNING, Path, Problem, did_you_mean
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ....base.source.reader import Document
 from ....base.source.tree import SourceNode
-from .document_fields import at, count, text, value_of
+from ...language.plugins.known_schedulers import owners_of
+from .document_fields import at, count, group_kind, text, value_of
 from .embedded import CONFIG_MAP
 from .form import (
     CommandLine,
@@ -43,18 +44,33 @@ _PATHS: Final[tuple[tuple[Path, Path], ...]] = (
 )
 
 
+_PRODUCT: Final = "scheduler-plugins"
+_IMAGE: Final = "registry.k8s.io/scheduler-plugins/kube-scheduler"
+"""The image of the chart; its tag is the chart's version."""
+_VALUES: Final = frozenset({"scheduler", "controller", "plugins", "pluginConfig", "global"})
+_HOLDERS: Final[Mapping[tuple[str, str], Path]] = {
+    ("helm.toolkit.fluxcd.io", "HelmRelease"): ("spec", "values"),
+    ("argoproj.io", "Application"): ("spec", "source", "helm", "valuesObject"),
+}
+"""(API group, kind) -> where an object has the values of a chart."""
+
+
 def read_scheduler_plugins(document: Document) -> Contents | None:
-    """Read plugins.enabled, plugins.disabled and pluginConfig of the chart of scheduler-plugins."""
-    value = value_of(document)
-    if "kind" in value or not isinstance(at(value, "scheduler"), dict):
+    """Read plugins.enabled, plugins.disabled and pluginConfig of the chart of scheduler-plugins.
+
+    The values are a file, or part of an object that installs the chart.
+    """
+    whole = value_of(document)
+    root: Path = _HOLDERS.get(group_kind(whole), ())
+    value = mapping(at(whole, *root))
+    if not _is_of_scheduler_plugins(value):
         return None
-    if not ("plugins" in value or "pluginConfig" in value):
-        return None
-    position = document.root.position
+    position = document.position(root)
     profile: dict[str, Any] = {
-        "schedulerName": node_at(document, ("scheduler", "name")) or "scheduler-plugins-scheduler"
+        "schedulerName": node_at(document, (*root, "scheduler", "name"))
+        or "scheduler-plugins-scheduler"
     }
-    lists = {key: node_at(document, ("plugins", key)) for key in ("enabled", "disabled")}
+    lists = {key: node_at(document, (*root, "plugins", key)) for key in ("enabled", "disabled")}
     named = {
         key: assembled([_named(item) for item in node.items], node.position)
         for key, node in lists.items()
@@ -62,34 +78,54 @@ def read_scheduler_plugins(document: Document) -> Contents | None:
     }
     if named:
         profile["plugins"] = {"multiPoint": named}
-    config = node_at(document, ("pluginConfig",))
+    config = node_at(document, (*root, "pluginConfig"))
     if config is not None:
         profile["pluginConfig"] = config
     election = {
-        "leaderElect": node_at(document, ("scheduler", "leaderElect")) or False,
+        "leaderElect": node_at(document, (*root, "scheduler", "leaderElect")) or False,
         "resourceName": profile["schedulerName"],
         "resourceNamespace": "scheduler-plugins",
     }
-    root = with_type(assembled({"profiles": [profile], "leaderElection": election}, position))
-    image = text(at(value, "scheduler", "image"))
+    node = with_type(assembled({"profiles": [profile], "leaderElection": election}, position))
+    image = text(at(value, "scheduler", "image")) or _IMAGE
     command = CommandLine(
         _LABEL,
-        at=("scheduler",),
+        at=(*root, "scheduler"),
         image=image,
-        image_at=("scheduler", "image"),
+        image_at=(*root, "scheduler", "image"),
         version=stock_version(image),
         account="scheduler-plugins-scheduler",
         replicas=count(at(value, "scheduler", "replicaCount")),
     )
-    part = Part(root, _LABEL, _PATHS, command=0)
+    paths = tuple((inner, (*root, *outer)) for inner, outer in _PATHS)
+    part = Part(node, _LABEL, paths, command=0)
     return Contents(parts=(part,), commands=(command,))
+
+
+def _is_of_scheduler_plugins(value: Mapping[str, Any]) -> bool:
+    """Report whether these are values of its chart, also if they set nothing of `scheduler`.
+
+    Other charts have plugins.enabled as well, with names of other plugins.
+    """
+    if "kind" in value or not ("plugins" in value or "pluginConfig" in value):
+        return False
+    if isinstance(value.get("scheduler"), dict):
+        return True
+    names = [name for key in ("enabled", "disabled") for name in entries(at(value, "plugins", key))]
+    return value.keys() <= _VALUES and any(
+        _PRODUCT in owners_of(_capitalized(name)) for name in names if isinstance(name, str)
+    )
+
+
+def _capitalized(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def _named(node: SourceNode) -> SourceNode:
     """Return the entry of a plugin list for a name; the chart capitalizes its first letter."""
     name = node.data
     if isinstance(name, str):
-        name = name[:1].upper() + name[1:]
+        name = _capitalized(name)
     return assembled({"name": name}, node.position)
 
 
