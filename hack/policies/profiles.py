@@ -98,14 +98,27 @@ def _names(where: str, *, first_is_named: bool) -> str:
     )
 
 
+_SUGGESTS: Final = "see what kubectl scheduler validate FILE suggests"
+_IS_SIMILAR: Final = (
+    'o.lowerAscii().replace("s", "") == n.lowerAscii().replace("s", "") || '
+    "n.size() > 4 && o.size() <= n.size() + 1 && n.size() <= o.size() + 1 && "
+    "(o.startsWith(n.substring(0, 4)) || o.endsWith(n.substring(n.size() - 4))) && "
+    "variables.indices.exists(e, (o.size() > n.size() ? e : e + 1) <= n.size() && "
+    "o.startsWith(n.substring(0, e)) && o.endsWith(n.substring(o.size() > n.size() ? e : e + 1)))"
+)
+"""Whether the names n and o differ in case, in an s, or in one letter that is added, missing or
+wrong; one half is equal then, which is tried first because it costs least. CEL has no distance of
+two texts, and a policy that costs too much lets everything pass."""
+
+
 def _lists(where: str) -> str:
     """The plugins that are enabled at each point."""
     name = get("n", "name", '""')
     place = f'{where} + ".plugins." + t + ".enabled[" + string(j) + "].name"'
     known = "n in variables.plugins"
-    short = 'n.lowerAscii().replace("s", "")'
-    same = f'variables.pluginNames.filter(o, o.lowerAscii().replace("s", "") == {short})'
-    hint = f'({same}.size() > 0 ? "; did you mean " + {same}[0] + "?" : "; remove it")'
+    similar = f"variables.pluginNames.filter(o, {_IS_SIMILAR})"
+    other = f'"; remove it, or {_SUGGESTS}"'
+    hint = let(similar, "c", f'(c.size() > 0 ? "; did you mean " + c[0] + "?" : {other})')
     no_such = f'{place} + ": kube-scheduler" + variables.version + " has no plugin " + n + {hint}'
     points = "variables.points.filter(o, " + there("n", "o") + ').join(", ")'
     elsewhere = (

@@ -93,6 +93,19 @@ RULES: list[tuple[str, Any, str]] = [
         'profiles[0].plugins.score.enabled[0].name: kube-scheduler 1.{minor} has no plugin '
         "NodeResourceFit; did you mean NodeResourcesFit?",
     ),
+    *(
+        ("KubeScheduler", listed("score", name), f"no plugin {name}; did you mean ImageLocality?")
+        for name in (
+            "ImageLocalty", "ImageLocalitty", "ImageLokality", "mageLocality", "ImageLocalit",
+            "ImageLocalityX", "imagelocality",
+        )
+    ),
+    (
+        "KubeScheduler",
+        listed("score", "ImagesLocal"),
+        "no plugin ImagesLocal; remove it, or see what kubectl scheduler validate FILE suggests",
+    ),
+    ("KubeScheduler", listed("score", "X"), "no plugin X; remove it"),
     ("KubeScheduler", listed("filter", "ImageLocality"), "not implement filter; list it at score"),
     ("KubeScheduler", listed("multiPoint", "*"), "* is only allowed in disabled"),
     ("KubeScheduler", listed("score", "ImageLocality", "ImageLocality"), "enabled twice"),
@@ -305,6 +318,15 @@ def test_a_large_configuration_is_not_too_expensive(guarded: Guarded, version: V
     }
     many = [{"schedulerName": f"s{number}", **one} for number in range(20)]
     assert guarded.overrides({"profiles": many, **GOOD["extender"]}) == ""
+
+
+def test_many_misspelt_plugins_are_not_too_expensive(guarded: Guarded) -> None:
+    profiles = [
+        {"schedulerName": f"s{number}", **listed("score", *["NodeResourcesFt"] * 20)["profiles"][0]}
+        for number in range(5)
+    ]
+    message = guarded.overrides({"profiles": profiles})
+    assert "did you mean NodeResourcesFit?" in message or "too many mistakes" in message
 
 
 # --- versions and repairs ----------------------------------------------------------------------
