@@ -21,7 +21,7 @@ _EXPRESSIONS: Final = ("matchExpressions", "matchFields")
 _AFFINITY: Final = f"spec.affinity.nodeAffinity.{REQUIRED}"
 _WORDS: Final = "node affinity"
 _RESERVED: Final = ("kubernetes.io", "k8s.io")
-"""Domains of labels that describe a node, and that nobody sets to attract a pod."""
+"""Domains of labels that describe a node; a user does not set them to attract a pod."""
 _VALUES: Final = 3
 _DAEMON_SET: Final = "DaemonSet"
 
