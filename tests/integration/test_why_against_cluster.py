@@ -20,6 +20,8 @@ from urllib.parse import quote
 import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.simulate.decisions import scheduled_condition
+from kube_scheduler_operator.simulate.probes import without_preemption
 
 from ..seeds import some_in_presubmit
 from .conftest import ApiServer, RefusedError
@@ -310,6 +312,62 @@ def test_the_pods_that_would_go_are_those_that_go(
     assert real.pod()["spec"]["nodeName"] == found["now"]["node"]
     names = {pod["metadata"]["name"] for pod in cluster.client.request("GET", _PODS)["items"]}
     assert victim not in names
+
+
+@pytest.mark.presubmit
+def test_a_nominated_pod_holds_its_room_while_its_victim_terminates(
+    made: Callable[[Situation], Made], why: Callable[[Object], Object], cluster: Cluster
+) -> None:
+    """kube-scheduler has preempted a pod that a finalizer holds, and keeps its room."""
+    situation = Situation("held")
+    del situation.nodes[1:]
+    victim = situation.runs(0, "2")
+    victim["metadata"]["finalizers"] = ["example.com/cleanup"]
+    situation.requests(cpu="3")
+    situation.spec.update(priorityClassName="pending-high")
+    real = made(situation)
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    other = situation.pod("other", "1500m")
+    name = other["metadata"]["name"]
+    try:
+        until(lambda: "nominatedNodeName" in real.pod()["status"], "it is not nominated")
+        cluster.client.request("POST", pods, copy.deepcopy(other))
+        until(lambda: _condition(cluster, name), "kube-scheduler has not tried the other pod")
+        for pod in (situation.waiting, other):
+            found = why(pod)
+            assert found["candidates"] == []
+            message = _condition(cluster, pod["metadata"]["name"])["message"]
+            # The one of the nominated pod is of its attempt that preempted.
+            assert without_preemption(found["now"]["message"]) == without_preemption(message)
+            assert "add a node" in found["fixes"][-1]["text"]
+        found = why(situation.waiting)
+        node = situation.nodes[0]["metadata"]["name"]
+        assert found["nominatedNodeName"] == node
+        (sentence,) = found["preemption"]
+        key = f"{NAMESPACE}/{victim['metadata']['name']}"
+        assert sentence.startswith(
+            f"It is nominated to node {node} and waits for a pod with a lower priority there: "
+            f"{key} terminates since "
+        )
+        assert sentence.endswith("stays until its finalizer example.com/cleanup is removed.")
+        assert f"remove the finalizer of Pod {key}" in found["fixes"][0]["text"]
+        cluster.client.request(
+            "PATCH", f"{pods}/{victim['metadata']['name']}", {"metadata": {"finalizers": None}}
+        )
+        until(lambda: real.pod()["spec"].get("nodeName") == node, "it is not placed")
+        assert "nodeName" not in cluster.client.request("GET", f"{pods}/{name}")["spec"]
+    finally:
+        for each in (name, victim["metadata"]["name"]):
+            with suppress(RefusedError):
+                cluster.client.request(
+                    "PATCH", f"{pods}/{each}", {"metadata": {"finalizers": None}}
+                )
+                cluster.client.request("DELETE", f"{pods}/{each}", {"gracePeriodSeconds": 0})
+
+
+def _condition(cluster: Cluster, name: str) -> Object:
+    found = cluster.client.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}")
+    return scheduled_condition(found)
 
 
 @pytest.mark.presubmit

@@ -6,11 +6,18 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ..config.language.feature_gates import Gates
+from ..config.language.plugins.effective_plugins import effective_plugins
 from ..config.language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 
 PLACEMENT_FIELDS: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
 """Fields that decide placements; back-offs decide only when, other fields concern the process."""
 SPY: Final = "spy"
+OFF: Final = {"disabled": [{"name": "*"}]}
+"""A list of plugins without any."""
+_AFTER_FILTER: Final = (
+    "postFilter", "preScore", "score", "reserve", "permit", "preBind", "postBind"
+)  # fmt: skip
 
 
 def default_configuration() -> dict[str, Any]:
@@ -24,6 +31,37 @@ def profiles_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     for profile in profiles:
         profile.setdefault("schedulerName", DEFAULT_SCHEDULER)
     return profiles
+
+
+def only(
+    profile: Mapping[str, Any],
+    gates: Gates,
+    name: str,
+    filters: Iterable[str],
+    post_filters: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return a profile of this name beside another one, with these plugins alone."""
+    points = effective_plugins(profile, gates).points
+    queue = [plugin.name for plugin in points.get("queueSort", ())]
+    bind = [{"name": plugin.name} for plugin in points.get("bind", ())]
+    after = [{"name": plugin} for plugin in post_filters]
+    plugins: dict[str, Any] = {
+        "multiPoint": {**OFF, "enabled": [{"name": plugin} for plugin in (*queue, *filters)]},
+        "preEnqueue": OFF,
+        **dict.fromkeys(_AFTER_FILTER, OFF),
+        "bind": {**OFF, "enabled": bind},
+    }
+    if after:
+        plugins["postFilter"] = {**OFF, "enabled": after}
+    given = profile.get("plugins") or {}
+    if "queueSort" in given:  # must be written alike in all profiles
+        plugins["queueSort"] = copy.deepcopy(given["queueSort"])
+    return {
+        "schedulerName": name,
+        "percentageOfNodesToScore": 100,
+        "pluginConfig": copy.deepcopy(profile.get("pluginConfig") or []),
+        "plugins": plugins,
+    }
 
 
 def with_profile(config: Mapping[str, Any], fragment: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import reduce
+from math import floor
 from operator import getitem
-from typing import Any
+from typing import Any, Final
 
+from ..base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY
 from .kinds import Object
+
+_IN_BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
 
 Change = Callable[[Object], None]
 """Changes a pod in place."""
@@ -73,3 +77,33 @@ def removing(entry: Any, *path: str) -> Change:
 def containers(spec: Mapping[str, Any]) -> Iterator[Object]:
     for field in ("initContainers", "containers"):
         yield from spec.get(field) or ()
+
+
+_UNITS: Final = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_READABLE: Final = 100_000
+"""Units of an amount that people write; of more, they use the next unit."""
+
+
+def quantity_text(resource: str, amount: float) -> str:
+    """Return an amount of `Demand` as users write it: 1500m, 2, 4Gi.
+
+    It is at most the amount: 18181869946 bytes are 16.9Gi.
+    """
+    if resource == CPU:
+        return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"
+    if resource in _IN_BYTES or resource.startswith("hugepages-"):
+        for unit, size in _UNITS:
+            if amount >= size and amount % size == 0 and amount / size < _READABLE:
+                return f"{amount / size:.0f}{unit}"
+        for unit, size in _UNITS:
+            if amount >= size:
+                return f"{floor(10 * amount / size) / 10:g}{unit}"
+    return f"{amount:.0f}"
+
+
+def different_texts(resource: str, first: float, second: float) -> tuple[str, str]:
+    """Return the texts of two amounts, with all digits if they would look alike otherwise."""
+    texts = quantity_text(resource, first), quantity_text(resource, second)
+    if texts[0] == texts[1] and first != second:
+        return f"{first:.0f}", f"{second:.0f}"
+    return texts

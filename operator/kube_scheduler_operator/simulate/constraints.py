@@ -18,7 +18,7 @@ from ..base.quantities import amounts
 from ..config.language.feature_gates import Gates
 from ..scheduling.policies.pods import Demand
 from .affinity_constraints import affinity_constraints
-from .constraint import Constraint, Rank, containers
+from .constraint import Constraint, Rank, containers, quantity_text
 from .device_constraints import device_constraints
 from .kinds import NODES, PODS, Object, pod_name
 from .selector_constraints import selector_constraints
@@ -153,17 +153,6 @@ def _requests(spec: Mapping[str, Any]) -> Iterator[Constraint]:
                 rank=Rank.LESS,
                 words=f"Insufficient {resource}",
             )
-
-
-def quantity_text(resource: str, amount: float) -> str:
-    """Return an amount of `Demand` as users write it: 1500m, 2, 4Gi."""
-    if resource == "cpu":
-        return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"
-    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
-        for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
-            if amount >= 1024**power and amount % 1024**power == 0:
-                return f"{amount / 1024**power:.0f}{unit}"
-    return f"{amount:.0f}"
 
 
 def number_of_pods(world: World) -> Callable[[str], str]:

@@ -20,6 +20,9 @@ NOT_TRIED: Final = "NotTried"
 """Reasons of pods without a node. The first three are kube-scheduler's; a pod that it does not try
 waits for something else, e.g. a claim or the other pods of its group."""
 
+NOT_ELIGIBLE: Final = "preemption: not eligible"
+"""What kube-scheduler's message contains if it did not look for pods to preempt."""
+
 _SCORE: Final = re.compile(
     rb'"(?:Plugin scored node|Extender scored node|Calculated node\'s final score) for pod" '
     rb'pod="([^"]+)"(?: (?:plugin|extender)="([^"]+)")? node="([^"]+)" score=(-?\d{1,18})\b'

@@ -51,6 +51,8 @@ POD_GROUPS: Final = namespaced("scheduling.k8s.io/v1beta1", "PodGroup")
 COMPOSITE_POD_GROUPS: Final = namespaced("scheduling.k8s.io/v1alpha3", "CompositePodGroup")
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+IMPOSSIBLE: Final = "simulation_"
+"""The prefix of names that no object of a cluster can have: the API server refuses underscores."""
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
 """The condition of a workload whose pods the API server refuses."""
@@ -100,7 +102,9 @@ _POD_SPEC: Final = (
     "topologySpreadConstraints",
     "workloadRef",  # groups of pods, 1.35
 )
+_MOST_FINALIZERS: Final = 10
 _POD_STATUS: Final = (
+    "allocatedResources",
     "nominatedNodeName",
     "phase",
     "nodeAllocatableResourceClaimStatuses",
@@ -213,8 +217,8 @@ def _pod(pod: Mapping[str, Any]) -> Object:
         if containers := [_container(item) for item in _items(source.get(field))]:
             spec[field] = containers
     volumes = [_volume(volume) for volume in _items(source.get("volumes"))]
-    if kept := [volume for volume in volumes if volume is not None]:
-        spec["volumes"] = kept
+    if restricting := [volume for volume in volumes if volume is not None]:
+        spec["volumes"] = restricting
     reported = pod.get("status") or {}
     status = _kept(reported, _POD_STATUS)
     # A pod that is resized counts with what its containers have got.
@@ -229,9 +233,9 @@ def _pod(pod: Mapping[str, Any]) -> Object:
                 {"ready": True, "image": "", "imageID": "", **entry} for entry in resized
             ]
     fields = ("type", "status", "reason", "message", "lastTransitionTime")
-    status |= _conditions(
-        reported, lambda type_: type_.startswith(("PodResize", "PodScheduled")), fields
-    )
+    # A pod that terminates because of a preemption keeps another one from preempting more.
+    kept = ("PodResize", "PodScheduled", "DisruptionTarget")
+    status |= _conditions(reported, lambda type_: type_.startswith(kept), fields)
     return {"spec": spec, "status": status}
 
 
@@ -438,6 +442,10 @@ def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) ->
         chosen = {key: value for key, value in values.items() if annotations or key in _ANNOTATIONS}
         if chosen:
             kept["annotations"] = chosen
+    if kind.resource is PODS and "deletionTimestamp" in kept:  # `why` describes its end
+        kept |= _kept(metadata, ("deletionGracePeriodSeconds",))
+        if finalizers := [str(name) for name in metadata.get("finalizers") or ()]:
+            kept["finalizers"] = finalizers[:_MOST_FINALIZERS]
     if kind.resource is PODS and "ownerReferences" in kept:
         kept["ownerReferences"] = [
             _kept(owner, ("apiVersion", "kind", "name", "uid", "controller"))

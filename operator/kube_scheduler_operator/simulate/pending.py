@@ -12,6 +12,7 @@ from ..base.limits import FOREIGN_MESSAGE
 from .decisions import ERROR, scheduled_condition
 from .kinds import Object
 from .owners import owner_of
+from .preemption import nomination
 from .probes import acceptances
 from .run import RunOptions, serving
 from .why import Fix, explain
@@ -91,7 +92,8 @@ async def waiting_groups(
         elif acceptance.nodes:
             put(QUEUED, f"fits: it is in the queue, or backs off{_unless(pod, options)}", pod)
         else:
-            put(UNSCHEDULABLE, "; ".join(sorted(acceptance.reasons)), pod)
+            own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
+            put(UNSCHEDULABLE, "; ".join(own), pod)
     ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
     for group in in_turn(group for group in ordered if group.kind == UNSCHEDULABLE)[:fixes]:
         explained = await explain(world, group.pods[0], options)

@@ -327,7 +327,10 @@ class _Placement:
 def _reason(decision: PodDecision) -> str:
     if decision.reason == NOT_TRIED:
         return "not tried: it waits for a resource claim or for its pod group"
-    return decision.message or decision.reason
+    reason = decision.message or decision.reason
+    if decision.nominated:
+        return f"nominated to node {decision.nominated}, where room is not free yet: {reason}"
+    return reason
 
 
 async def eligible_nodes(

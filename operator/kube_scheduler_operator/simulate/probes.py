@@ -19,19 +19,19 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_REASON
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
-from .configuration import profiles_of
+from .configuration import OFF, only, profiles_of
 from .constraints import FAMILY_OF
 from .decisions import PodDecision
-from .kinds import PODS, Object
-from .run import IMPOSSIBLE, Run, RunOptions, gates_of, serving
+from .kinds import IMPOSSIBLE, Object
+from .lifts import WITNESS, Lifts, witness_profiles
+from .nominations import nominated
+from .run import Run, RunOptions, gates_of, serving
 from .world import World
 
 ALL: Final = "simulation-all"
 EXTENDERS: Final = "extenders"
 """The family of extenders, which has no plugins."""
 _PREFIX: Final = "simulation-only-"
-_OFF: Final = {"disabled": [{"name": "*"}]}
-_AFTER: Final = ("postFilter", "preScore", "score", "reserve", "permit", "preBind", "postBind")
 _AVAILABLE: Final = " nodes are available: "
 _REASON: Final = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
 
@@ -68,30 +68,10 @@ def probe_profiles(
         **copy.deepcopy(dict(profile)),
         "schedulerName": ALL,
         "percentageOfNodesToScore": 100,
-        "plugins": {**lists, "postFilter": _OFF, "preEnqueue": _OFF},
+        "plugins": {**lists, "postFilter": OFF, "preEnqueue": OFF},
     }
-    queue = effective_plugins(profile, gates).points.get("queueSort", ())
-    bind = effective_plugins(profile, gates).points.get("bind", ())
-    profiles = [everything]
-    for family, names in families.items():
-        enabled = [{"name": plugin} for plugin in (*(plugin.name for plugin in queue), *names)]
-        plugins: dict[str, Any] = {
-            "multiPoint": {**_OFF, "enabled": enabled},
-            "preEnqueue": _OFF,
-            **dict.fromkeys(_AFTER, _OFF),
-            "bind": {**_OFF, "enabled": [{"name": plugin.name} for plugin in bind]},
-        }
-        if "queueSort" in lists:  # must be written alike in all profiles
-            plugins["queueSort"] = lists["queueSort"]
-        profiles.append(
-            {
-                "schedulerName": profile_of(family),
-                "percentageOfNodesToScore": 100,
-                "pluginConfig": copy.deepcopy(profile.get("pluginConfig") or []),
-                "plugins": plugins,
-            }
-        )
-    return profiles
+    alone = [only(profile, gates, profile_of(family), names) for family, names in families.items()]
+    return [everything, *alone]
 
 
 def probe(pod: Object, number: int, scheduler: str) -> Object:
@@ -167,23 +147,32 @@ async def acceptances(
         if service.options is None:
             tried |= dict.fromkeys(own, Acceptance(reasons=(service.problem,)))
             continue
-        waiting = [at for at in own if not pods[at]["spec"].get("nodeName")]
-        running = [[at] for at in own if pods[at]["spec"].get("nodeName")]
-        async with Run(world, _probing(service.options, name)) as run:
-            for together in (waiting, *running):
-                tried |= await _try(run, {at: pods[at] for at in together})
+        # A nominated pod holds room on its node, which is its own.
+        alone = [[at] for at in own if _place_of(pods[at])]
+        together = [at for at in own if not _place_of(pods[at])]
+        chosen = _probing(service.options, name)
+        async with Run(world, chosen) as run:
+            tries = _Tries(run, witnessed=WITNESS in chosen.probes)
+            for group in (together, *alone):
+                tried |= await tries.with_all_filters({at: pods[at] for at in group})
     return [tried[at] for at in range(len(pods))]
+
+
+def _place_of(pod: Object) -> str:
+    """Return the node of a pod, or the one to which it is nominated; empty without one."""
+    return pod["spec"].get("nodeName") or nominated(pod)
 
 
 def _probing(options: RunOptions, scheduler_name: str) -> RunOptions:
     """Return the options for probes with all filters of a profile."""
-    only, gates = frozenset({ALL}), gates_of(options)
+    gates = gates_of(options)
     profile = profile_named(options, scheduler_name)
+    witness = witness_profiles(profile, gates)
     return replace(
         options,
-        profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
-        probes=only,
-        extended=only,
+        profiles=[*probe_profiles(profile, families_of(profile, gates), gates)[:1], *witness],
+        probes=frozenset({ALL, *(own["schedulerName"] for own in witness)}),
+        extended=frozenset({ALL}),
         probed=scheduler_name,
     )
 
@@ -218,38 +207,52 @@ async def accepted_by_family(
         families = families_of(profile, gates)
         if options.extenders:
             families[EXTENDERS] = []
+        profiles = probe_profiles(profile, families, gates)[1:] + witness_profiles(profile, gates)
         alone = replace(
             options,
-            profiles=probe_profiles(profile, families, gates)[1:],
-            probes=frozenset(map(profile_of, families)),
+            profiles=profiles,
+            probes=frozenset(own["schedulerName"] for own in profiles),
             extended=frozenset({profile_of(EXTENDERS)}),
             probed=name,
         )
         async with Run(world, alone) as run:
+            tries = _Tries(run, witnessed=WITNESS in alone.probes)
             for at in own:
-                accepted[at] = await _try_families(run, pods[at], list(families))
+                accepted[at] = await tries.with_each_family(pods[at], list(families))
     return accepted
 
 
-async def _try_families(run: Run, pod: Object, families: Sequence[str]) -> Accepted:
-    run.forget([pod])
-    probes = [probe(pod, at, profile_of(family)) for at, family in enumerate(families)]
-    decisions = await run.schedule(probes, settle=False)
-    run.forget(probes)
-    run.put(PODS, {**pod, "metadata": dict(pod["metadata"])})
-    nodes = (frozenset(decision.candidates or ()) for decision in decisions.values())
-    return dict(zip(families, nodes, strict=True))
+class _Tries:
+    """Probes in one run, each with a name of its own: a name that is used again has a past."""
 
+    def __init__(self, run: Run, *, witnessed: bool) -> None:
+        self._run = run
+        self._lifts = Lifts(run, witnessed=witnessed)
+        self._count = 0
 
-async def _try(run: Run, pods: Mapping[int, Object]) -> dict[int, Acceptance]:
-    running = [pod for pod in pods.values() if pod["spec"].get("nodeName")]
-    run.forget(running)
-    probes = [probe(pod, at, ALL) for at, pod in pods.items()]
-    decisions = await run.schedule(probes, settle=False)
-    run.forget(probes)
-    for pod in running:
-        run.put(PODS, {**pod, "metadata": dict(pod["metadata"])})
-    return dict(zip(pods, map(_acceptance, decisions.values()), strict=True))
+    async def with_each_family(self, pod: Object, families: Sequence[str]) -> Accepted:
+        asked = [(pod, profile_of(family)) for family in families]
+        decisions = await self._ask(asked, [pod])
+        nodes = (frozenset(decision.candidates or ()) for decision in decisions)
+        return dict(zip(families, nodes, strict=True))
+
+    async def with_all_filters(self, pods: Mapping[int, Object]) -> dict[int, Acceptance]:
+        own = list(pods.values())
+        decisions = await self._ask([(pod, ALL) for pod in own], own)
+        return dict(zip(pods, map(_acceptance, decisions), strict=True))
+
+    async def _ask(
+        self, questions: Sequence[tuple[Object, str]], lifted: Sequence[Object]
+    ) -> list[PodDecision]:
+        """Return the decisions about (pod, schedulerName) while the places of pods are free."""
+        probes = []
+        for pod, name in questions:
+            self._count += 1
+            probes.append(probe(pod, self._count, name))
+        async with self._lifts.lifted(lifted):
+            decisions = await self._run.schedule(probes, settle=False)
+            self._run.forget(probes)
+        return list(decisions.values())
 
 
 def _acceptance(decision: PodDecision) -> Acceptance:

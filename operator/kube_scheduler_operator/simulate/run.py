@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -18,6 +19,7 @@ from .controllers import Controllers
 from .decisions import (
     GATED,
     NO_SCHEDULER,
+    NOT_ELIGIBLE,
     NOT_SIMULATED,
     NOT_TRIED,
     SCORE_FLAGS,
@@ -28,7 +30,8 @@ from .decisions import (
     unknown_scheduler,
 )
 from .extenders import InProcessExtenders, SimulatedExtender
-from .kinds import PODS, Object, new_object, pod_name
+from .kinds import IMPOSSIBLE, PODS, Object, new_object, pod_name
+from .nominations import Nominations, nominated
 from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
 from .store import WorldStore
 from .world import World
@@ -48,9 +51,9 @@ _POLL_OF_A_POD: Final = 0.0001
 _LAST_CONNECTIONS: Final = 0.02
 """Seconds in which the API server accepts connections that were made just before the end."""
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
-IMPOSSIBLE: Final = "simulation_"
-"""The prefix of names that no object of a cluster can have: the API server refuses underscores."""
 _SENTINEL: Final = f"{IMPOSSIBLE}sentinel"
+_NOTHING: Final = "simulation.invalid/nothing"
+"""A resource that no node has."""
 _LOWEST_PRIORITY: Final = -(2**31)
 
 
@@ -159,7 +162,8 @@ class Run:
     """The kube-schedulers over a world, as an asynchronous context manager.
 
     That of the options starts at once, another one with the first pod that it serves. Pods of the
-    world without a node are left out; `schedule` takes those that matter.
+    world without a node are left out, except for the room that nominated ones hold; `schedule`
+    takes those that matter.
     """
 
     def __init__(self, world: World, options: RunOptions) -> None:
@@ -167,6 +171,7 @@ class Run:
         self._options = options
         self._scores = ScoreLog()
         self._store = WorldStore(world)
+        self._nominations = Nominations(self._store, world)
         self._controllers = Controllers(self._store)
         self._clock = time.time
         if options.now is not None:
@@ -184,6 +189,7 @@ class Run:
         self._deadline = self._changed + options.seconds
         # (namespace/name, node) of all pods that were preempted
         self.preempted: list[tuple[str, str]] = []
+        self._given: dict[str, str] = {}  # namespace/name of fed pods -> their nomination
         self._sentinels = 0
 
     async def __aenter__(self) -> Run:
@@ -215,11 +221,13 @@ class Run:
         if options.probes:  # last, so that it sees what all others accept
             url = self._api.add_extender(SPY, [("filter", self._spy)])
             extenders.append(spying_extender(url, last=bool(extenders)))
-        config = simulated(options.config, options.profiles, extenders)
+        own = frozenset(_names(options.config))
+        holding = self._nominations.profiles(options.config, own, partial(gates_of, options))
+        config = simulated(options.config, [*options.profiles, *holding], extenders)
         flags = [*options.flags, *(SCORE_FLAGS if options.scores else ())]
         process = KubeSchedulerProcess(options.binary, self._scores.take)
         probing = (str(profile["schedulerName"]) for profile in options.profiles)
-        names = frozenset((*_names(options.config), *probing))
+        names = own.union(probing)
         self._schedulers.append(_Scheduler(process, names))
         await process.start(config, self._api.url, flags)
 
@@ -250,7 +258,7 @@ class Run:
     async def schedule(
         self, pods: Iterable[Object], *, settle: bool = True
     ) -> dict[str, PodDecision]:
-        """Let kube-scheduler decide about pods, in this order; by namespace/name.
+        """Let kube-scheduler decide about pods, nominated ones first; by namespace/name.
 
         With `settle`, wait until waiting pods are not tried again, e.g. after a preemption.
 
@@ -258,15 +266,17 @@ class Run:
             SimulationError: kube-scheduler ended, or the time is over.
         """
         fed = []
-        for pod in pods:
+        # Before others are tried, nominated ones hold their room themselves.
+        for pod in sorted(pods, key=lambda pod: not nominated(pod)):
             prepared = orjson.loads(orjson.dumps(pod))
             scheduler = await self._scheduler_of(pod["spec"].get("schedulerName") or "")
             status = prepared.setdefault("status", {})
             status.pop("conditions", None)  # kube-scheduler only writes a condition that changes
-            status.pop("nominatedNodeName", None)
+            self._nominations.release(prepared)
             self._controllers.prepare(prepared)
             key = pod_name(prepared)
             self.decisions[key] = PodDecision(key)
+            self._given[key] = nominated(prepared)
             fed.append(key)
             self._store.put(PODS, prepared)
             if prepared["spec"].get("schedulingGates"):
@@ -329,27 +339,62 @@ class Run:
         """
         while True:
             self._check_requests()
-            decisions = self.decisions.values()
-            waiting = [decision for decision in decisions if not decision.node]
+            waiting = [decision for decision in self.decisions.values() if not decision.node]
             if not waiting:
                 return
-            preempts = any(decision.nominated for decision in waiting)
+            preempts = any(map(self._preempts, waiting))
             quiet = _QUIET_AFTER_PREEMPTION if preempts else _QUIET
-            if len(waiting) < len(decisions):
+            if len(waiting) < len(self.decisions):
                 quiet = max(quiet, _QUIET_WITH_PENDING)
-            if time.monotonic() - self._changed > quiet:
+            # A process that gets no processor is quiet as well.
+            if time.monotonic() - self._changed > quiet and await self._are_queues_empty(waiting):
                 return
             self._check(len(waiting))
             await asyncio.sleep(_POLL)
 
+    def _preempts(self, decision: PodDecision) -> bool:
+        """Return whether the last attempt of a waiting pod may have preempted others."""
+        if not decision.nominated:
+            return False
+        before = self._given.get(decision.pod)
+        return decision.nominated != before or NOT_ELIGIBLE not in decision.message
+
+    async def _are_queues_empty(self, waiting: Iterable[PodDecision]) -> bool:
+        """Return whether nothing is tried before sentinels, which come last in their queues."""
+        changed = self._changed
+        queues = {id(queue): queue for each in waiting if (queue := self._queues.get(each.pod))}
+        sentinels = [self._feed_sentinel(queue).pod for queue in queues.values()]
+        await self._decided(sentinels)
+        self._forget_sentinels(sentinels)
+        return self._changed == changed
+
     def put(self, resource: Resource, obj: Object) -> None:
         self._store.put(resource, obj)
+
+    def has(self, resource: Resource, name: str) -> bool:
+        """Return whether an object without a namespace exists."""
+        return self._store.get(resource, ("", name)) is not None
+
+    def remove(self, resource: Resource, name: str) -> None:
+        self._store.delete(resource, ("", name))
 
     def forget(self, pods: Iterable[Object]) -> None:
         for pod in pods:
             self.decisions.pop(pod_name(pod), None)
             self._queues.pop(pod_name(pod), None)
+            self._given.pop(pod_name(pod), None)
             self._store.delete(PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+    def release(self, pods: Iterable[Object]) -> None:
+        """Take pods off their nodes, and free the room of nominated ones."""
+        for pod in pods:
+            self._nominations.release(pod)
+            if pod["spec"].get("nodeName"):
+                self.forget([pod])
+
+    def hold(self, pods: Iterable[Object]) -> None:
+        """Hold the room of nominated pods again."""
+        self._nominations.hold(pods)
 
     async def _decided(self, fed: Sequence[str]) -> None:
         waiting = set(fed)
@@ -358,8 +403,7 @@ class Run:
             waiting = {key for key in waiting if not self.decisions[key].decided}
             self._check(len(waiting))
             if not waiting:
-                for _, sentinel in sentinels:  # no Pod waits for them
-                    self.decisions.pop(sentinel.pod, None)
+                self._forget_sentinels(sentinel.pod for _, sentinel in sentinels)
                 return
             if not sentinels and time.monotonic() - self._changed > _IDLE:
                 asked = {id(self._queues[key]): self._queues[key] for key in waiting}
@@ -399,17 +443,28 @@ class Run:
         """Feed a pod of the lowest priority that fits nowhere; return the decision about it."""
         self._sentinels += 1
         name = f"{_SENTINEL}-{self._sentinels}"
-        decision = self.decisions[f"default/{name}"] = PodDecision(f"default/{name}")
+        key = f"default/{name}"
+        decision = self.decisions[key] = PodDecision(key)
+        self._queues[key] = scheduler
         spec = {
             "schedulerName": min(scheduler.names),
             "priority": _LOWEST_PRIORITY,
             "preemptionPolicy": "Never",
+            # A profile may have no filter of one of them.
             "nodeSelector": {_SENTINEL: "true"},
-            "containers": [{"name": "none", "image": "none"}],
+            "containers": [
+                {"name": "none", "image": "none", "resources": {"requests": {_NOTHING: "1"}}}
+            ],
         }
         sentinel = new_object(PODS, name, "default", uid=name)
         self._store.put(PODS, {**sentinel, "spec": spec, "status": {"phase": "Pending"}})
         return decision
+
+    def _forget_sentinels(self, keys: Iterable[str]) -> None:
+        self.forget(
+            {"metadata": {"namespace": namespace, "name": name}}
+            for namespace, _, name in (key.partition("/") for key in keys)
+        )
 
     def _named(self, scores: Mapping[str, int]) -> dict[str, int]:
         """Name scores by plugin and extender, with the weights of extenders."""
@@ -433,15 +488,15 @@ class Run:
 
     def unschedulable(self, pod: Object) -> None:
         decision = self.decisions.get(pod_name(pod))
-        self._changed = time.monotonic()
         if decision is None or decision.node:
             return
+        if not pod["metadata"]["name"].startswith(_SENTINEL):
+            self._changed = time.monotonic()
         condition = scheduled_condition(pod)
         if condition.get("status") == "False":
             decision.reason = condition.get("reason") or UNSCHEDULABLE
             decision.message = str(condition.get("message") or "")[:_LONGEST_MESSAGE]
-        if nominated := pod["status"].get("nominatedNodeName"):
-            decision.nominated = nominated
+        decision.nominated = nominated(pod)
 
     def deleted(self, pod: Object) -> None:
         self._changed = time.monotonic()

@@ -23,6 +23,7 @@ from .kinds import (
     names_its_node,
     pod_name,
 )
+from .nominations import nominated
 from .taint_constraints import UNSCHEDULABLE_TAINT
 from .workloads import DAEMON_SET, SimulatedWorkload, pinned
 from .world import World
@@ -162,6 +163,8 @@ def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepar
         prepared.ask("that run now", [_fresh(pod) for pod in running])
         prepared.pods += waiting
         prepared.pods.sort(key=lambda pod: (pod["metadata"]["creationTimestamp"], pod_name(pod)))
+        # kube-scheduler keeps their room while it tries the others.
+        prepared.pods.sort(key=lambda pod: not nominated(pod))
         return prepared
     prepared.pods += waiting
     for verb, done in (("drained", prepared.drains), ("lost", prepared.removed)):

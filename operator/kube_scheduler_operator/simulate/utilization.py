@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.quantities import CPU, MEMORY, amounts
-from ..scheduling.policies.pods import Demand
 from .kinds import NODES, PODS
+from .leaving import held
 from .scenario import belongs_to_node
 from .world import World
 
@@ -39,7 +39,7 @@ class Utilization:
         if requests is None:
             return
         allocatable = self.allocatable[node]
-        for resource, amount in Demand(pod["spec"]).requests.items():
+        for resource, amount in held(pod).items():
             if resource not in allocatable:
                 continue  # a Pod may request thousands of them
             requests[resource] = requests.get(resource, 0.0) + sign * amount

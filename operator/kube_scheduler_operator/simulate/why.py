@@ -7,30 +7,27 @@ changed pod.
 
 from __future__ import annotations
 
-import asyncio
 import copy
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ..base.quantities import amount as parsed
 from ..base.quantities import amounts
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..scheduling.policies.pods import Demand
 from .configuration import profiles_of
-from .constraint import Constraint, Rank, containers
-from .constraints import (
-    FAMILIES,
-    MOST_TRIED,
-    constraints_of,
-    number_of_pods,
-    quantity_text,
-    tried,
-    without,
-)
+from .constraint import Constraint, Rank, containers, different_texts, quantity_text
+from .constraints import FAMILIES, MOST_TRIED, constraints_of, number_of_pods, tried, without
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
-from .kinds import HOSTNAME, NODES, PODS, Object
+from .kinds import HOSTNAME, IMPOSSIBLE, NODES, PODS, Object
+from .leaving import LeavingPod, leaving_pods, resized
+from .lifts import Lifts, witness_profiles
+from .nominations import nominated
 from .owners import edited_object
+from .preemption import sentences, unblocking, victims_on
 from .probes import (
     ALL,
     EXTENDERS,
@@ -43,7 +40,7 @@ from .probes import (
     whole_reason,
 )
 from .profile_rules import profile_rules
-from .run import IMPOSSIBLE, Run, RunOptions, gates_of, serving, simulated_names
+from .run import Run, RunOptions, gates_of, serving, simulated_names
 from .utilization import Utilization, utilization_of
 from .world import World
 
@@ -53,8 +50,11 @@ _LARGEST: Final = 8
 _REQUESTS: Final = "requests"
 _MOST_FACTS: Final = 6
 """Sentences about the nodes of a constraint, each a group of its own."""
-_TRIES: Final = 100
-_TRY_SECONDS: Final = 0.05
+_MOST_LEAVING: Final = 100
+"""Pods that terminate or are resized whose end is tried."""
+_MOST_NAMED: Final = 3
+_TRIED: Final = re.compile(r"0/(\d+) nodes ")
+"""How kube-scheduler's message about a pod that fits nowhere begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,14 @@ class Fix:
     field: str = ""  # the path of the field there
 
 
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Pods that leave room by themselves, and where the explained one fits then."""
+
+    pods: tuple[LeavingPod, ...]
+    nodes: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Explanation:
     pod: str  # namespace/name
@@ -104,6 +112,9 @@ class Explanation:
     impossible: list[str] = field(default_factory=list)
     # what kube-scheduler does with the pod now
     decision: PodDecision = field(default_factory=lambda: PodDecision(""))
+    nominated: str = ""  # the node on which kube-scheduler keeps room for it already
+    preemption: list[str] = field(default_factory=list)  # what preemption does, in sentences
+    awaited: list[Awaited] = field(default_factory=list)  # what it may wait for; each was tried
     # the decision of our own extenders about it now, by name
     extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
     # extenders that do not take part, and may decide otherwise
@@ -132,6 +143,7 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
         node=spec.get("nodeName") or "",
         gates=[str(gate.get("name")) for gate in spec.get("schedulingGates") or ()],
         nodes=len(world.objects[NODES]),
+        nominated=nominated(pod),
     )
     if service.options is not None:
         explanation.left_out = list(service.options.left_out)
@@ -150,7 +162,8 @@ class _Inquiry:
         self._world = world.copy()
         self._world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
         self._pod = copy.deepcopy(pod)
-        self._pod["spec"].pop("nodeName", None)
+        if self._pod["spec"].pop("nodeName", None):
+            self._pod["status"].pop("nominatedNodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
         gates = gates_of(options)
         profile = profile_named(options, answer.scheduler)
@@ -160,7 +173,9 @@ class _Inquiry:
         self._scores = {plugin.name for plugin in scoring}
         if options.extenders:
             self._families[EXTENDERS] = []
-        probes = probe_profiles(profile, self._families, gates)
+        witness = witness_profiles(profile, gates)
+        self._witnessed = bool(witness)
+        probes = probe_profiles(profile, self._families, gates) + witness
         if answer.node:  # every node gets a score
             profiles = [
                 {**own, "percentageOfNodesToScore": 100} for own in profiles_of(options.config)
@@ -193,17 +208,24 @@ class _Inquiry:
         explanation = self._answer
         async with Run(self._world, self._options) as run:
             self._run = run
+            self._lifts = Lifts(run, witnessed=self._witnessed)
             excluded, own = await self._exclusions()
             if not explanation.candidates or explanation.node:
                 self._group(excluded, own)
             if not explanation.candidates:
+                await self._await_pods()
                 await self._fixes(excluded)
-            # The pod itself is scheduled last, with preemption.
+                if all(each.fix for each in self._constraints):
+                    await self._new_nodes()
+            # The pod itself is scheduled last: it may take room and volumes, and preempt others.
             (explanation.decision,) = (await run.schedule([self._pod])).values()
-            run.forget([self._pod])
+            if not explanation.candidates:
+                node = explanation.decision.nominated or explanation.nominated
+                victims = victims_on(self._world, node, self._pod)
+                explanation.preemption = list(
+                    sentences(self._world, self._pod, explanation.decision, victims)
+                )
             explanation.extenders = run.extenders.explain(explanation.pod)
-            if not explanation.candidates and all(each.fix for each in self._constraints):
-                await self._new_nodes()
             explanation.fixes.sort(
                 key=lambda fix: (fix.rank, fix.changes, fix.size, -len(fix.nodes))
             )
@@ -338,6 +360,45 @@ class _Inquiry:
             key=lambda group: (-len(group.nodes), len(group.causes)),
         )
 
+    # --- what it waits for --------------------------------------------------------------------
+
+    async def _await_pods(self) -> None:
+        """Find pods that terminate or are resized, and with whose room the pod fits."""
+        leaving = leaving_pods(self._world)
+        if len(leaving) > _MOST_LEAVING:
+            self._answer.notes.append(
+                f"{len(leaving)} Pods terminate or are resized; of them, {_MOST_LEAVING} were tried"
+            )
+        leaving = leaving[:_MOST_LEAVING]
+        ending = [item for item in leaving if item[1].terminates]
+        resizing = [item for item in leaving if not item[1].terminates]
+        for chosen in (ending, resizing, leaving if ending and resizing else []):
+            if chosen and (awaited := await self._awaited(chosen)):
+                self._answer.awaited.append(awaited)
+                break
+        for awaited in self._answer.awaited:
+            if hanging := [pod for pod in awaited.pods if pod.hangs]:
+                text = ", and ".join(map(unblocking, hanging[:_MOST_NAMED]))
+                self._answer.fixes.append(Fix(text, awaited.nodes, size=-1, rank=Rank.MEND))
+
+    async def _awaited(self, leaving: Sequence[tuple[Object, LeavingPod]]) -> Awaited | None:
+        """Return the fewest of these pods without which the pod fits; None: it does not."""
+        fits = await self._without(leaving)
+        by_node: dict[str, list[tuple[Object, LeavingPod]]] = {}
+        for item in leaving:
+            by_node.setdefault(item[1].node, []).append(item)
+        for node in sorted(set(fits) & set(by_node), key=lambda node: len(by_node[node])):
+            if node in (nodes := await self._without(by_node[node])):
+                return Awaited(tuple(known for _, known in by_node[node]), tuple(nodes))
+        return Awaited(tuple(known for _, known in leaving), tuple(fits)) if fits else None
+
+    async def _without(self, leaving: Sequence[tuple[Object, LeavingPod]]) -> Sequence[str]:
+        """Return the nodes that accept the pod once other pods have left their room."""
+        kept = [resized(pod) for pod, known in leaving if not known.terminates]
+        async with self._lifts.lifted([pod for pod, _ in leaving], kept):
+            (answer,) = await self._ask([(self._pod, ALL)])
+        return answer.candidates or ()
+
     # --- what would help ----------------------------------------------------------------------
 
     async def _fixes(self, excluded: Mapping[str, Mapping[Cause | Constraint, set[str]]]) -> None:
@@ -407,11 +468,13 @@ class _Inquiry:
         free = {usage.free(node).get(resource, 0.0) for node in nodes}
         for most in sorted((amount for amount in free if amount > 0), reverse=True)[:3]:
             changed = copy.deepcopy(self._pod)
-            if not _reduce(changed["spec"], resource, most):
+            readable = parsed(resource, quantity_text(resource, most))
+            if not _reduce(changed["spec"], resource, readable):
                 continue
             (answer,) = await self._ask([(changed, ALL)])
             if answer.candidates:
-                less, before = quantity_text(resource, most), quantity_text(resource, asked)
+                reduced = Demand(changed["spec"]).requests[resource]
+                less, before = different_texts(resource, reduced, asked)
                 return Fix(
                     f"request {less} of {resource} instead of {before}",
                     tuple(answer.candidates),
@@ -427,9 +490,9 @@ class _Inquiry:
         for resource, amount in Demand(self._pod["spec"]).requests.items():
             largest = max((node.get(resource, 0.0) for node in nodes), default=0.0)
             if amount > largest:
+                asks, has = different_texts(resource, amount, largest)
                 yield (
-                    f"no node has {quantity_text(resource, amount)} of {resource}, even if it was "
-                    f"empty; the largest has {quantity_text(resource, largest)}"
+                    f"no node has {asks} of {resource}, even if it was empty; the largest has {has}"
                 )
 
     async def _combinations(self, blocking: Mapping[Constraint, set[str]]) -> Any:
@@ -472,6 +535,9 @@ class _Inquiry:
             added[name] = (node["metadata"]["name"], count)
             self._run.put(NODES, fresh)
         fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
+        for name in added:
+            self._run.remove(NODES, name)
+        await self._candidates_of(len(self._nodes))
         for name, (like, count) in added.items():
             if name in fitting:
                 others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
@@ -481,14 +547,13 @@ class _Inquiry:
     async def _candidates_of(self, nodes: int) -> Sequence[str]:
         """Return the nodes that accept the pod, once kube-scheduler has noticed all `nodes` nodes.
 
-        It watches nodes and pods independently of each other.
+        It watches nodes and pods independently of each other, and its message has the number.
         """
-        for _ in range(_TRIES):
+        while True:
             (answer,) = await self._ask([(self._pod, ALL)])
-            if answer.message.startswith(f"0/{nodes} "):
+            tried = _TRIED.match(answer.message)
+            if tried is None or int(tried[1]) == nodes:
                 return answer.candidates or ()
-            await asyncio.sleep(_TRY_SECONDS)
-        return ()
 
 
 def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> Mapping[str, str]:

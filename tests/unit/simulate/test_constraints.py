@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.simulate.constraint import different_texts, quantity_text
 from kube_scheduler_operator.simulate.constraints import (
     MOST_TRIED,
     constraints_of,
-    quantity_text,
     tried,
     without,
 )
@@ -166,12 +166,22 @@ def test_the_taint_of_a_cordoned_node_belongs_to_the_cordon(effect: str, named_b
         ("cpu", 2000, "2"),
         ("memory", 4 * 2**30, "4Gi"),
         ("memory", 1536 * 2**20, "1536Mi"),
+        ("memory", 18181869946, "16.9Gi"),  # 90 percent of 20202077718
+        ("memory", 16 * 2**30 - 1024, "15.9Gi"),
         ("memory", 1000, "1000"),
+        ("hugepages-2Mi", 3 * 2**30, "3Gi"),
         ("example.com/gpu", 3, "3"),
     ],
 )
 def test_amounts_are_written_as_users_do(resource: str, amount: float, text: str) -> None:
     assert quantity_text(resource, amount) == text
+
+
+def test_amounts_that_would_look_alike_have_all_digits() -> None:
+    exact = (16 * 2**30 - 1024, 16 * 2**30 - 2048)
+    assert different_texts("memory", *exact) == ("17179868160", "17179867136")
+    assert different_texts("memory", 2**30, 2**31) == ("1Gi", "2Gi")
+    assert different_texts("cpu", 500, 500) == ("500m", "500m")
 
 
 # --- claims ---------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from ...simulate.decisions import NO_SCHEDULER, PodDecision
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
 from ...simulate.pending import WaitingGroup, waiting_groups
-from ...simulate.why import Explanation, explain
+from ...simulate.preemption import end_of
+from ...simulate.why import Awaited, Explanation, explain
 from ...simulate.world import EndedPod, World
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
@@ -50,7 +51,6 @@ _NAMED: Final = 3
 _FIXES: Final = 6
 _REFUSED: Final = "OutOf"
 """How reasons of a kubelet begin that refuses a pod: OutOfcpu, OutOfpods and so on."""
-_PREEMPTION: Final = "no pod with a lower priority would make room for it"
 
 
 def show_explanation(args: argparse.Namespace) -> int:
@@ -230,6 +230,9 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "candidates": explanation.candidates,
         "groups": [asdict(group) for group in explanation.groups],
         "message": explanation.message,
+        "nominatedNodeName": explanation.nominated,
+        "preemption": explanation.preemption,
+        "awaited": [asdict(awaited) for awaited in explanation.awaited],
         "impossible": explanation.impossible,
         "fixes": [
             {
@@ -336,15 +339,9 @@ def _pending(explanation: Explanation) -> Iterator[str]:
             yield f"    {cause.text}{own}"
     for impossible in explanation.impossible:
         yield f"  {impossible[0].upper()}{impossible[1:]}."
-    decision = explanation.decision
-    if decision.node and decision.preempted:
-        victims = ", ".join(decision.preempted)
-        yield (
-            f"kube-scheduler would preempt {counted(len(decision.preempted), 'pod')} with a lower "
-            f"priority on {decision.node}: {victims}."
-        )
-    elif decision.reason == "Unschedulable":
-        yield f"Preemption does not help: {_PREEMPTION}."
+    yield from explanation.preemption
+    for awaited in explanation.awaited:
+        yield _awaited_line(awaited, " ".join(explanation.preemption))
     if explanation.fixes:
         yield "What would help (each was tried):"
         for fix in explanation.fixes[:_FIXES]:
@@ -355,6 +352,28 @@ def _pending(explanation: Explanation) -> Iterator[str]:
                 yield f"    in {fix.object}: {fix.field}"
     elif explanation.nodes:
         yield "No single change and no combination of changes of the pod was found that helps."
+
+
+def _awaited_line(awaited: Awaited, known: str) -> str:
+    """Say where the pod fits when others have left their room, which was tried.
+
+    `known` is what is printed about these pods before.
+    """
+    ending = [pod for pod in awaited.pods if pod.terminates]
+    resized = [pod for pod in awaited.pods if not pod.terminates]
+    ends = []
+    if ending:
+        one = len(ending) == 1
+        more = "; ".join(end_of(pod) for pod in ending[:_NAMED] if pod.pod not in known)
+        about = f" ({more})" if more else ""
+        names = first_names([pod.pod for pod in ending])
+        ends.append(f"pod {names} has ended{about}" if one else f"pods {names} have ended{about}")
+    if resized:
+        amounts = "; ".join(amount for pod in resized[:_NAMED] for amount in pod.amounts)
+        names = first_names([pod.pod for pod in resized])
+        ends.append(f"the resize of {names} has ended ({amounts})")
+    fits = f"it fits on {counted(len(awaited.nodes), 'node')} ({_named(awaited.nodes)})"
+    return f"Once {' and '.join(ends)}, {fits} without a change: this was tried."
 
 
 def _running(explanation: Explanation, most: int) -> Iterator[str]:
