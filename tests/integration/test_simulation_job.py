@@ -149,8 +149,8 @@ def writes(server: ApiServer) -> set[tuple[str, str, str]]:
 async def simulator(api: ApiClient) -> tuple[JobSimulator, asyncio.Task[Any]]:
     """A simulator, and the question that it was asked."""
     made = JobSimulator(api, PLATFORM, OPERAND, NAMESPACE)
-    world = await read_cluster(api)
-    assert [note for note in world.notes if NAMESPACE in note] == []
+    world = await read_cluster(api, new_nodes=True)
+    assert [note for note in world.notes if NAMESPACE in note or "permission" in note] == []
     await made.prepare(world)
     options = RunOptions(NO_BINARY, default_configuration(), seconds=2.0)
     return made, asyncio.create_task(made.ask(waiting_groups, world, options))

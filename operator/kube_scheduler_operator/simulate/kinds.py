@@ -1,7 +1,8 @@
 """The kinds that kube-scheduler reads, and which of their fields it reads.
 
 Only listed fields enter a world. Environment variables, arguments, commands, probes, Secrets and
-ConfigMaps are not listed, so they are never kept, sent or written to a file.
+ConfigMaps are not listed, so they are never kept, sent or written to a file, but for the status of
+cluster-autoscaler.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..base.objects import mapping
 from ..kube import resource as kinds
 from ..kube.resource import Resource, cluster_scoped, namespaced
 from ..kube.store import MIRROR_ANNOTATION
+from . import autoscaling_kinds as autoscaling
 from . import other_versions
 from .other_versions import OtherVersion
 
@@ -23,6 +25,7 @@ NODES: Final = kinds.NODES
 PODS: Final = kinds.PODS
 NAMESPACES: Final = kinds.NAMESPACES
 SERVICES: Final = kinds.SERVICES
+DAEMON_SETS: Final = kinds.DAEMON_SETS
 CONTROLLERS: Final = namespaced("v1", "ReplicationController")
 REPLICA_SETS: Final = namespaced("apps/v1", "ReplicaSet")
 STATEFUL_SETS: Final = namespaced("apps/v1", "StatefulSet")
@@ -77,9 +80,12 @@ _ANNOTATIONS: Final = frozenset(
         "volume.beta.kubernetes.io/storage-class",
         "volume.kubernetes.io/selected-node",
         "storage.alpha.kubernetes.io/migrated-plugins",
+        autoscaling.OWNER_KIND,
+        autoscaling.OWNER_NAME,
+        autoscaling.MACHINE,
     }
 )
-"""Annotations that kube-scheduler and the played controllers read."""
+"""Annotations that kube-scheduler, the played controllers and node groups read."""
 
 _POD_SPEC: Final = (
     "affinity",
@@ -259,6 +265,12 @@ def _replicated(obj: Mapping[str, Any]) -> Object:
     return {"spec": _kept(obj.get("spec"), ("selector", "replicas")), "status": status}
 
 
+def _daemon_set(obj: Mapping[str, Any]) -> Object:
+    template = (obj.get("spec") or {}).get("template") or {}
+    metadata = _kept(template.get("metadata"), ("labels",))
+    return {"spec": {"template": {"metadata": metadata, "spec": _pod(template)["spec"]}}}
+
+
 def _parts(**parts: Iterable[str]) -> Callable[[Mapping[str, Any]], Object]:
     def keep(obj: Mapping[str, Any]) -> Object:
         return {part: _kept(obj.get(part), fields) for part, fields in parts.items()}
@@ -286,6 +298,8 @@ class WorldKind:
     read_by_scheduler: bool = True
     # the versions besides that of the resource, newest first
     others: tuple[OtherVersion, ...] = ()
+    makes_nodes: bool = False  # whether it is about nodes that do not exist yet
+    only: tuple[str, str] | None = None  # namespace and name of the only object that matters
 
     def versions(self) -> Iterator[Resource]:
         """Yield the kind in each of its versions, the newest first."""
@@ -312,6 +326,14 @@ class WorldKind:
                 return {**obj, "apiVersion": api_version, "spec": other.older(obj["spec"])}
         return obj
 
+
+def _of_new_nodes(
+    resource: Resource, keep: Callable[[Mapping[str, Any]], Object], **fields: Any
+) -> WorldKind:
+    return WorldKind(resource, keep, read_by_scheduler=False, makes_nodes=True, **fields)
+
+
+_OLD_MACHINES: Final = (OtherVersion("v1beta1"),)
 
 KINDS: Final = {
     kind.resource: kind
@@ -419,6 +441,17 @@ KINDS: Final = {
             read_by_scheduler=False,
         ),
         WorldKind(QUOTAS, _whole("spec", "status"), read_by_scheduler=False),
+        _of_new_nodes(autoscaling.NODE_POOLS, autoscaling.node_pool),
+        _of_new_nodes(autoscaling.NODE_CLAIMS, autoscaling.node_claim),
+        _of_new_nodes(autoscaling.MACHINE_DEPLOYMENTS, autoscaling.machines, others=_OLD_MACHINES),
+        _of_new_nodes(autoscaling.MACHINE_SETS, autoscaling.machines, others=_OLD_MACHINES),
+        _of_new_nodes(autoscaling.OPENSHIFT_MACHINE_SETS, autoscaling.machines),
+        _of_new_nodes(
+            autoscaling.AUTOSCALER_STATUS,
+            autoscaling.autoscaler_status,
+            only=autoscaling.STATUS_KEY,
+        ),
+        _of_new_nodes(DAEMON_SETS, _daemon_set),
     )
 }
 """All kinds of a world, in the order in which they are read."""

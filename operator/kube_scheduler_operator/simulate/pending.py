@@ -11,6 +11,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from .decisions import ERROR, scheduled_condition
 from .kinds import Object
+from .new_nodes import ComingNode, NewNode
 from .owners import owner_of
 from .preemption import nomination
 from .probes import acceptances
@@ -37,6 +38,9 @@ class WaitingGroup:
     # the smallest change with which the oldest one fits; None: not tried, or none helps
     fix: Fix | None = None
     tried: bool = False  # whether changes were tried
+    # nodes that do not exist yet, for the oldest one
+    new_nodes: list[NewNode] = field(default_factory=list)
+    coming_nodes: list[ComingNode] = field(default_factory=list)
 
     @property
     def since(self) -> str:
@@ -98,6 +102,7 @@ async def waiting_groups(
     for group in in_turn(group for group in ordered if group.kind == UNSCHEDULABLE)[:fixes]:
         explained = await explain(world, group.pods[0], options)
         group.fix, group.tried = next(iter(explained.fixes), None), True
+        group.new_nodes, group.coming_nodes = explained.new_nodes, explained.coming_nodes
     return ordered
 
 

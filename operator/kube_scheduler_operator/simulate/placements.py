@@ -340,24 +340,30 @@ async def eligible_nodes(
 
     It applies the rules of taints and of node affinity; room is kube-scheduler's decision.
     """
+    pods = list(workload.pods([f"{workload.name}-simulated-probe"]))
+    (nodes,) = await eligible(world, options, pods)
+    return nodes
+
+
+async def eligible(world: World, options: RunOptions, pods: Sequence[Object]) -> list[list[str]]:
+    """Return the nodes of the DaemonSet of each of these pods."""
     (profile,) = profiles_of(default_configuration())
     gates = Gates(binary_version(options.binary))
     families = families_of(profile, gates)
     rules = {_ELIGIBLE: [name for family in _ELIGIBILITY for name in families[family]]}
-    _, eligible = probe_profiles(profile, rules, gates)
+    _, own = probe_profiles(profile, rules, gates)
     run_options = replace(
         options,
         config=default_configuration(),
-        profiles=[eligible],
-        probes=frozenset({eligible["schedulerName"]}),
+        profiles=[own],
+        probes=frozenset({own["schedulerName"]}),
         flags=(),
         others=(),
     )
-    (pod,) = workload.pods([f"{workload.name}-simulated-probe"])
-    asked = probe(pod, 0, eligible["schedulerName"])
+    asked = [probe(pod, at, own["schedulerName"]) for at, pod in enumerate(pods)]
     async with Run(world, run_options) as run:
-        (decision,) = (await run.schedule([asked], settle=False)).values()
-    return sorted(decision.candidates or ())
+        decisions = await run.schedule(asked, settle=False)
+    return [sorted(decision.candidates or ()) for decision in decisions.values()]
 
 
 def figures(outcome: PlacementOutcome) -> dict[str, float]:

@@ -12,7 +12,8 @@ from ..kube.api import LeftOut, ListResult
 from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, NotFound
 from ..kube.resource import Resource
-from .kinds import KINDS, NODES, PODS, Object, WorldKind
+from .kinds import DAEMON_SETS, KINDS, NODES, PODS, Object, WorldKind
+from .node_groups import has_groups
 from .world import World
 
 _NEEDED: Final = (NODES, PODS)
@@ -21,12 +22,15 @@ _FILLED: Final = 0.9
 """The part of a world's size that is left after objects were removed, so that this is rare."""
 
 
-async def read_cluster(api: ApiClient, *, annotations: bool = False, most: int = WORLD) -> World:
+async def read_cluster(
+    api: ApiClient, *, annotations: bool = False, most: int = WORLD, new_nodes: bool = False
+) -> World:
     """Read all kinds that scheduling reads.
 
     Kinds that the user may not read are left out and noted, except Nodes and Pods. With
     `annotations`, all annotations of Nodes are kept, for policies that read them. `most` is the
-    number of bytes of all objects; objects beyond it are left out and noted.
+    number of bytes of all objects; objects beyond it are left out and noted. With `new_nodes`, what
+    autoscalers say about nodes that do not exist yet is read as well.
 
     Raises:
         KubeError: Nodes or Pods cannot be read, or the API server does not respond.
@@ -34,6 +38,8 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False, most: int =
     world = World(annotations=annotations)
     room = _Room(world, most)
     for resource, kind in KINDS.items():
+        if kind.makes_nodes and not (new_nodes and _is_needed(kind, world)):
+            continue
 
         def take(obj: Object, resource: Resource = resource) -> Object:
             room.add(resource, obj)
@@ -44,6 +50,8 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False, most: int =
         except Forbidden:
             if resource in _NEEDED:
                 raise
+            if kind.only is not None and not has_groups(world):
+                continue
             if not await _serves(api, kind):
                 continue  # the API server refuses those without rights before it looks for the kind
             world.notes.append(
@@ -62,6 +70,9 @@ async def _list(
     """List a kind in the newest version that the API server serves; None: it serves none."""
     for resource in kind.versions():
         try:
+            if kind.only is not None:
+                take(await api.get(resource.named(kind.only[1], kind.only[0])))
+                return None
             return await api.list(resource, keep=take)
         except NotFound:
             pass
@@ -81,6 +92,14 @@ async def _serves(api: ApiClient, kind: WorldKind) -> bool:
         if resource.plural in names:
             return True
     return False
+
+
+def _is_needed(kind: WorldKind, world: World) -> bool:
+    """Return whether a kind matters: DaemonSets, if anything is known that makes nodes."""
+    if kind.resource is not DAEMON_SETS:
+        return True
+    others = (other.resource for other in KINDS.values() if other.makes_nodes)
+    return any(world.objects[resource] for resource in others) or has_groups(world)
 
 
 class _Room:

@@ -131,6 +131,11 @@ def _of_taint(taint: Mapping[str, str], world: World) -> Constraint:
     )
 
 
+def is_condition(key: str) -> bool:
+    """Return whether a taint ends with a condition of its node."""
+    return _condition(key) is not None
+
+
 def _condition(key: str) -> _Condition | None:
     if key in _CONDITIONS or not key.endswith(_AGENT):
         return _CONDITIONS.get(key)

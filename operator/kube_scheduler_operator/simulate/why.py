@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_image
 from .kinds import HOSTNAME, IMPOSSIBLE, NODES, PODS, Object
 from .leaving import LeavingPod, leaving_pods, resized
 from .lifts import Lifts, witness_profiles
+from .new_node_trials import Rejection, new_nodes
+from .new_nodes import ComingNode, NewNode, add_pod, written
 from .nominations import nominated
 from .owners import edited_object
 from .preemption import sentences, unblocking, victims_on
@@ -41,6 +43,7 @@ from .probes import (
 )
 from .profile_rules import profile_rules
 from .run import Run, RunOptions, gates_of, serving, simulated_names
+from .scenario import is_daemon
 from .utilization import Utilization, utilization_of
 from .world import World
 
@@ -117,6 +120,9 @@ class Explanation:
     awaited: list[Awaited] = field(default_factory=list)  # what it may wait for; each was tried
     # the decision of our own extenders about it now, by name
     extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # nodes that do not exist yet, for a pod that fits on no node
+    new_nodes: list[NewNode] = field(default_factory=list)
+    coming_nodes: list[ComingNode] = field(default_factory=list)
     # extenders that do not take part, and may decide otherwise
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # limits of the answer
@@ -148,10 +154,25 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
     if service.options is not None:
         explanation.left_out = list(service.options.left_out)
         await _Inquiry(world, pod, service.options, explanation).run()
+        if not explanation.candidates and not explanation.decision.node and not explanation.node:
+            await _new_nodes(world, pod, service.options, explanation)
     else:
         reason = NOT_SIMULATED if service.exists else NO_SCHEDULER
         explanation.decision = PodDecision(explanation.pod, reason=reason)
     return explanation
+
+
+async def _new_nodes(
+    world: World, pod: Object, options: RunOptions, explanation: Explanation
+) -> None:
+    """Add what could make a node on which the pod fits, and the nodes that are being made."""
+
+    async def trial(changed: World) -> Mapping[str, Sequence[Rejection]]:
+        answer = Explanation(explanation.pod, explanation.scheduler, explanation.profiles)
+        return await _Inquiry(changed, pod, options, answer).rejections()
+
+    made = await new_nodes(world, pod, options, trial)
+    explanation.new_nodes, explanation.coming_nodes = made
 
 
 class _Inquiry:
@@ -235,6 +256,23 @@ class _Inquiry:
             nodes = list(self._world.all(NODES))
             explanation.notes += images_without_effect(self._pod["spec"], nodes, alone=alone)
             explanation.notes += unreported_images(self._pod["spec"], nodes)
+
+    async def rejections(self) -> dict[str, list[Rejection]]:
+        """Return why each node excludes the pod; nodes that accept it are left out."""
+        async with Run(self._world, self._options) as run:
+            self._run = run
+            excluded, _ = await self._exclusions()
+        found: dict[str, list[Rejection]] = {
+            node: [] for node in self._rejected_by(self._answer.candidates)
+        }
+        for family, causes in excluded.items():
+            for reason, nodes in causes.items():
+                resource = reason.resource if isinstance(reason, Constraint) else ""
+                for node in nodes & found.keys():
+                    on = reason.on if isinstance(reason, Constraint) else None
+                    text = _facts(reason.text, on, [node])[node]
+                    found[node].append(Rejection(family, text, resource))
+        return found
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -334,7 +372,10 @@ class _Inquiry:
         return nodes_by_cause
 
     def _rejected(self, decision: PodDecision) -> set[str]:
-        return set(self._nodes) - set(decision.candidates or ())
+        return self._rejected_by(decision.candidates or ())
+
+    def _rejected_by(self, accepted: Sequence[str]) -> set[str]:
+        return set(self._nodes) - set(accepted)
 
     def _group(
         self,
@@ -524,7 +565,11 @@ class _Inquiry:
             known = kinds.get(key)
             kinds[key] = (node, 1) if known is None else (known[0], known[1] + 1)
         often = sorted(kinds.values(), key=lambda kind: -kind[1])[:_MOST_KINDS]
+        # Once a probe is decided, kube-scheduler knows that the pod is forgotten, and cannot place
+        # it on a new node.
+        await self._ask([(self._pod, ALL)])
         added = {}
+        shares = self._shares({node["metadata"]["name"] for node, _ in often})
         for at, (node, count) in enumerate(often):
             name = f"{IMPOSSIBLE}node-{at}"
             fresh = copy.deepcopy(node)
@@ -532,7 +577,12 @@ class _Inquiry:
             labels = fresh["metadata"].setdefault("labels", {})
             labels[HOSTNAME] = name
             fresh["spec"].pop("unschedulable", None)
-            added[name] = (node["metadata"]["name"], count)
+            like = node["metadata"]["name"]
+            status = fresh.setdefault("status", {})
+            sizes = amounts(status.get("allocatable"))
+            left = {key: size - shares[like].get(key, 0.0) for key, size in sizes.items()}
+            status["allocatable"] = written(left)
+            added[name] = (like, count)
             self._run.put(NODES, fresh)
         fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
         for name in added:
@@ -543,6 +593,14 @@ class _Inquiry:
                 others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
                 text = f"add a node like {like}{others}"
                 self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
+
+    def _shares(self, nodes: Collection[str]) -> dict[str, dict[str, float]]:
+        """Return what the Pods of DaemonSets and static Pods take of each of these nodes."""
+        shares: dict[str, dict[str, float]] = {node: {} for node in nodes}
+        for entry in self._world.objects[PODS].values():
+            if entry.node in shares and is_daemon(pod := entry.object()):
+                add_pod(shares[entry.node], pod)
+        return shares
 
     async def _candidates_of(self, nodes: int) -> Sequence[str]:
         """Return the nodes that accept the pod, once kube-scheduler has noticed all `nodes` nodes.

@@ -96,6 +96,8 @@ class World:
             spec.setdefault("schedulerName", "default-scheduler")
             node = spec.get("nodeName") or ""
         key = (metadata.get("namespace", ""), name)
+        if kind.only not in (None, key):
+            return False
         self.objects[resource][key] = Entry(orjson.dumps(kept), node)
         return True
 

@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.simulate.autoscaling_kinds import (
+    AUTOSCALER_STATUS,
+    MACHINE_DEPLOYMENTS,
+    STATUS_KEY,
+)
 from kube_scheduler_operator.simulate.kinds import (
     CLAIMS,
+    DAEMON_SETS,
     KINDS,
     NAMES_ITS_NODE,
     NODES,
@@ -16,6 +22,9 @@ from kube_scheduler_operator.simulate.kinds import (
     VOLUMES,
     strip,
 )
+from kube_scheduler_operator.simulate.world import World
+
+from ...new_nodes import daemon_set, machine_deployment
 
 SECRET = "do-not-copy"
 
@@ -143,7 +152,7 @@ def test_a_volume_loses_what_its_driver_needs() -> None:
     assert kept["spec"] == {"storageClassName": "s", "csi": {"driver": "d", "volumeHandle": "h"}}
 
 
-@pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "ServiceAccount", "Event"])
+@pytest.mark.parametrize("kind", ["Secret", "ServiceAccount", "Event"])
 def test_kinds_that_scheduling_does_not_read_never_enter(kind: str) -> None:
     assert kind not in {resource.kind for resource in KINDS}
 
@@ -157,3 +166,39 @@ def test_a_claim_keeps_its_binding() -> None:
     kept = strip(KINDS[CLAIMS], claim)
     assert kept["spec"] == claim["spec"]
     assert kept["metadata"]["annotations"] == claim["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("place", [("kube-system", "app"), ("tenant", STATUS_KEY[1])])
+def test_no_config_map_enters_but_the_status_of_cluster_autoscaler(place: tuple[str, str]) -> None:
+    world = World()
+    for namespace, name in (place, STATUS_KEY):
+        metadata = {"namespace": namespace, "name": name}
+        data = {"status": "autoscalerStatus: Running", "other": SECRET}
+        world.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    (kept,) = world.all(AUTOSCALER_STATUS)
+    assert (kept["metadata"]["namespace"], kept["metadata"]["name"]) == STATUS_KEY
+    assert kept["data"] == {"status": "autoscalerStatus: Running"}
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_a_machine_deployment_of_any_version_keeps_what_scaling_reads(version: str) -> None:
+    deployment = machine_deployment("md", cpu="4")
+    deployment["apiVersion"] = f"cluster.x-k8s.io/{version}"
+    deployment["metadata"]["annotations"]["secret"] = SECRET
+    world = World()
+    assert world.add(deployment)
+    (kept,) = world.all(MACHINE_DEPLOYMENTS)
+    assert SECRET not in json.dumps(kept)
+    assert kept["nodeGroup"]["capacity.cluster-autoscaler.kubernetes.io/cpu"] == "4"
+
+
+def test_a_logskeeps_what_scheduling_reads_of_its_pods() -> None:
+    logs = daemon_set("logs", "250m", hostNetwork=True)
+    container = logs["spec"]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": "TOKEN", "value": SECRET}]
+    world = World()
+    assert world.add(logs)
+    (kept,) = world.all(DAEMON_SETS)
+    assert SECRET not in json.dumps(kept)
+    assert kept["spec"]["template"]["spec"]["hostNetwork"]
+    assert kept["spec"]["template"]["spec"]["containers"][0]["resources"] == container["resources"]

@@ -6,17 +6,25 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from aiohttp import web
+
 from kube_scheduler_operator.kube.api import LeftOut
 from kube_scheduler_operator.kube.client import ApiClient
-from kube_scheduler_operator.kube.resource import NODES, PODS
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS
 from kube_scheduler_operator.simulate import read_cluster as reading
-from kube_scheduler_operator.simulate.kinds import DEVICE_TAINT_RULES
+from kube_scheduler_operator.simulate.autoscaling_kinds import (
+    AUTOSCALER_STATUS,
+    MACHINE_DEPLOYMENTS,
+    NODE_POOLS,
+)
+from kube_scheduler_operator.simulate.kinds import DAEMON_SETS, DEVICE_TAINT_RULES
 from kube_scheduler_operator.simulate.kinds import RESOURCE_SLICES as SLICES
 from kube_scheduler_operator.simulate.read_cluster import not_simulated, read_cluster
 from kube_scheduler_operator.simulate.utilization import utilization_of
 from kube_scheduler_operator.simulate.world import World
 
-from ..kube.conftest import FakeApi
+from ...new_nodes import node_pool
+from ..kube.conftest import FakeApi, Handler
 from ..kube.conftest import api as api
 
 MOST = 100_000
@@ -116,3 +124,75 @@ def test_utilization_keeps_the_resources_of_nodes_only() -> None:
     spec = {"nodeName": "a", "containers": containers}
     world.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
     assert utilization_of(world).requests == {"a": {"cpu": 1000.0}}
+
+
+def _discovery(*plurals: str) -> Handler:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"resources": [{"name": plural} for plural in plurals]})
+
+    return answer
+
+
+async def _new_nodes(api: FakeApi) -> World:
+    async with ApiClient(api.credentials(), field_manager="me") as client:
+        return await read_cluster(client, new_nodes=True)
+
+
+async def test_kinds_of_autoscalers_that_are_not_served_are_not_noted(api: FakeApi) -> None:
+    api.put(NODES, "n")
+    world = await _new_nodes(api)
+    assert world.notes == []
+    assert not any(seen.path.endswith("/daemonsets") for seen in api.seen)
+
+
+async def test_kinds_of_autoscalers_are_read_on_request_only(api: FakeApi) -> None:
+    api.put(NODES, "n")
+    await read(api)
+    assert not [
+        seen.path for seen in api.seen if "karpenter" in seen.path or "cluster.x" in seen.path
+    ]
+
+
+async def test_node_pools_machines_and_daemon_sets_are_read(api: FakeApi) -> None:
+    old = replace(MACHINE_DEPLOYMENTS, version="v1beta1")
+    api.served |= {NODE_POOLS, old, DAEMON_SETS}
+    api.put(NODES, "n")
+    api.put(NODE_POOLS, "general", spec=node_pool()["spec"])
+    api.put(old, "md", "clusters", spec={"replicas": 3})
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    api.put(DAEMON_SETS, "logs", "kube-system", spec={"template": template})
+    world = await _new_nodes(api)
+    assert [pool["metadata"]["name"] for pool in world.all(NODE_POOLS)] == ["general"]
+    assert [one["spec"]["replicas"] for one in world.all(MACHINE_DEPLOYMENTS)] == [3]
+    assert len(list(world.all(DAEMON_SETS))) == 1
+
+
+async def test_the_status_of_cluster_autoscaler_is_read(api: FakeApi) -> None:
+    api.put(NODES, "n")
+    api.put(CONFIG_MAPS, "cluster-autoscaler-status", "kube-system", data={"status": "x: y"})
+    world = await _new_nodes(api)
+    (status,) = world.all(AUTOSCALER_STATUS)
+    assert status["data"] == {"status": "x: y"}
+    assert not any(seen.path.endswith("/configmaps") for seen in api.seen)
+
+
+async def test_what_may_not_be_read_is_noted_if_it_exists(api: FakeApi) -> None:
+    api.put(NODES, "n")
+    api.fail(403, path="/nodepools", times=None)
+    api.fail(403, path="/nodeclaims", times=None)
+    api.fail(403, path="/machinesets", times=None)
+    api.fail(403, path="/configmaps", times=None)
+    api.routes["/apis/karpenter.sh/v1"] = _discovery("nodepools")
+    world = await _new_nodes(api)
+    assert world.notes == [
+        "you have no permission to list nodepools.karpenter.sh, so the simulation has none"
+    ]
+
+
+async def test_the_status_of_cluster_autoscaler_matters_where_there_are_node_groups(
+    api: FakeApi,
+) -> None:
+    api.put(NODES, "n", labels={"eks.amazonaws.com/nodegroup": "workers"})
+    api.fail(403, path="/configmaps", times=None)
+    api.served.add(DAEMON_SETS)
+    assert ["configmaps" in note for note in (await _new_nodes(api)).notes] == [True]

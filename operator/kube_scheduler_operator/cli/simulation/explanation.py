@@ -37,6 +37,7 @@ from ..console.output import (
     text_of,
 )
 from ..console.pod_reference import PodReference, pod_reference
+from . import new_nodes
 from .extender_decisions import (
     RememberedDecisions,
     documents,
@@ -244,6 +245,8 @@ def _document(explanation: Explanation) -> dict[str, Any]:
             }
             for fix in explanation.fixes
         ],
+        "newNodes": [asdict(one) for one in explanation.new_nodes],
+        "comingNodes": [asdict(one) for one in explanation.coming_nodes],
         "now": {
             "node": decision.node,
             "reason": decision.reason,
@@ -352,6 +355,7 @@ def _pending(explanation: Explanation) -> Iterator[str]:
                 yield f"    in {fix.object}: {fix.field}"
     elif explanation.nodes:
         yield "No single change and no combination of changes of the pod was found that helps."
+    yield from new_nodes.lines(explanation.new_nodes, explanation.coming_nodes)
 
 
 def _awaited_line(awaited: Awaited, known: str) -> str:
@@ -465,6 +469,8 @@ def _waiting_document(group: WaitingGroup) -> dict[str, Any]:
         "pods": [pod_name(pod) for pod in group.pods],
         "fix": group.fix.text if group.fix else None,
         "tried": group.tried,
+        "newNodes": [asdict(one) for one in group.new_nodes],
+        "comingNodes": [asdict(one) for one in group.coming_nodes],
     }
 
 
@@ -484,3 +490,5 @@ def _waiting_lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
             yield f"  helps   {pod_name(group.pods[0])}: {group.fix.text}"
         elif group.tried:
             yield f"  helps   {pod_name(group.pods[0])}: no change was found"
+        if made := new_nodes.short(group.new_nodes, group.coming_nodes):
+            yield f"  nodes   {pod_name(group.pods[0])}: {made}"

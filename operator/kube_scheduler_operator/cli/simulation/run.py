@@ -282,7 +282,7 @@ async def from_cluster(
     """
     schedulers = await running_schedulers(api, platform)
     own = await _own_objects(api)
-    world = await read_cluster(api, annotations=bool(own.extenders))
+    world = await read_cluster(api, annotations=bool(own.extenders), new_nodes=True)
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
     asked = {*new, *_scheduler_names(world)} if scheduler_name is None else {scheduler_name}
     if args.config is not None:
