@@ -51,6 +51,8 @@ class Facts:
     image: str | None = None  # empty: no image was found; None: files do not show it
     stock: bool = True  # False if every image may have plugins that Kubernetes' own does not have
     follows_kubeadm: bool = False  # whether the image is that of the nodes, which kubeadm upgrades
+    # whether `default_version` is that of every image, whatever its tag
+    pinned: bool = False
     payload_version: str = ""  # the release whose feature gates apply, as named in FeatureGate
     # the API server's version, where schedulers may have another one; None elsewhere
     server_version: Version | None = None
@@ -67,13 +69,14 @@ class Facts:
 
     def version_of(self, image: str) -> Version:
         """Return the version in the image's tag, otherwise the default version."""
-        with suppress(ValueError):
-            return Version.of_image(image)
+        if not self.pinned:
+            with suppress(ValueError):
+                return Version.of_image(image)
         return self.default_version
 
     def of_version(self, version: Version) -> Facts:
-        """Return the facts for an image of another version, with the same plugins."""
-        return replace(self, image=None, stock=self.is_stock, default_version=version)
+        """Return the facts for images of another version, with the same plugins."""
+        return replace(self, image=None, stock=self.is_stock, default_version=version, pinned=True)
 
     @property
     def managed_namespace(self) -> str:

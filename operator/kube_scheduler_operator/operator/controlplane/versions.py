@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from ...base import names
-from ...base.findings import Finding
-from ...config.effective.control_plane.compose import Composition, compose
-from ...config.language.plugins.in_tree_plugins import NEWEST
+from ...config.effective.control_plane.compose import Composition
+from ...config.effective.upgrades import ControlPlaneUpgrade
 from ...config.language.versions import Version
 from ..model.operand_pods import Disks, NodeDisk, OperandPod
 from ..model.snapshot import Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate, problem_condition
 
 REFUSED: Final = "RefusedByNextVersion"
+UNKNOWN: Final = "NextVersionUnknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +95,21 @@ def skew_condition(nodes: tuple[NodeVersions, ...]) -> Condition:
 
 def next_version_condition(current: Composition) -> Condition:
     """Upgradeable, unless the next minor version has errors that the current one does not have."""
-    type_ = names.NEXT_VERSION_UPGRADEABLE
-    inputs = current.inputs
-    version = inputs.facts.version
+    upgrade = ControlPlaneUpgrade(current)
+    version = upgrade.version
     following = Version(version.major, version.minor + 1)
-    if (following.major, following.minor) > (NEWEST.major, NEWEST.minor):
-        return Condition(type_, "True", "NextVersionUnknown")
-    known = {_identity(finding) for finding in current.findings}
-    errors = [
-        finding.text
-        for finding in compose(replace(inputs, facts=inputs.facts.of_version(following))).findings
-        if finding.blocking and _identity(finding) not in known
-    ]
-    if not errors:
-        return Condition(type_, "True", AS_EXPECTED)
-    message = (
-        f"kube-scheduler {following.short} would refuse the configuration of {version.short}: "
-        f"{aggregate(dict.fromkeys(errors))}"
-    )
-    return Condition(type_, "False", REFUSED, message)
-
-
-def _identity(finding: Finding) -> tuple[str, str]:
-    return finding.path, finding.reason
+    (step,) = upgrade.steps(following)
+    type_ = names.NEXT_VERSION_UPGRADEABLE
+    if step.refused:
+        message = (
+            f"kube-scheduler {following.short} would refuse the configuration of {version.short}: "
+            f"{aggregate(step.refused)}"
+        )
+        return Condition(type_, "False", REFUSED, message)
+    if step.unknown:
+        message = (
+            f"whether kube-scheduler {following.short} accepts the configuration of "
+            f"{version.short} is not known: {step.unknown}"
+        )
+        return Condition(type_, "Unknown", UNKNOWN, "; ".join((message, *step.duties)))
+    return Condition(type_, "True", AS_EXPECTED, "; ".join(step.duties))

@@ -14,7 +14,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.operator.controlplane.versions import next_version_condition
 from kube_scheduler_operator.operator.status.conditions import Condition
 
-from ....control_plane_inputs import inputs_of
+from ....control_plane_inputs import inputs_of, inputs_with
 
 
 def inputs(version: Version, overrides: Any = None) -> Inputs:
@@ -47,6 +47,21 @@ def test_what_this_version_refuses_as_well_is_reported_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("minor", [NEWEST.minor, NEWEST.minor + 1])
-def test_an_unknown_version_counts_as_upgradeable(minor: int) -> None:
+def test_a_version_without_recorded_rules_is_not_known(minor: int) -> None:
     found = condition(Version(1, minor), LOCKED_IN_36)
-    assert (found.status, found.reason) == ("True", "NextVersionUnknown")
+    assert (found.status, found.reason) == ("Unknown", "NextVersionUnknown")
+    assert f"the rules of 1.{minor + 1} are not on record" in found.message
+
+
+def test_what_an_extender_has_to_do_is_named_with_what_is_not_known() -> None:
+    extender = {"urlPrefix": "http://x.example", "preemptVerb": "preempt", "weight": 1}
+    made = inputs(Version(1, 37, 2), {"extenders": [extender]})
+    found = next_version_condition(compose(inputs_with(made, scheduler={"spec": {}})))
+    assert found.status == "Unknown"
+    assert "extenders[0] (http://x.example) has a preemptVerb: from 1.38 on" in found.message
+
+
+def test_of_an_image_with_plugins_of_its_own_nothing_is_known() -> None:
+    found = next_version_condition(compose(inputs_with(inputs(Version(1, 35, 4)), stock=False)))
+    assert (found.status, found.reason) == ("Unknown", "NextVersionUnknown")
+    assert "its image may have plugins of its own" in found.message

@@ -96,6 +96,17 @@ def test_preempt_keeps_accepted_candidates(ask: Ask) -> None:
     assert json.loads(answer.body) == {"NodeNameToMetaVictims": {"b": victims}}
 
 
+@pytest.mark.parametrize("pods", [[], None])
+def test_preempt_accepts_candidates_without_victims(ask: Ask, pods: Any) -> None:
+    """kube-scheduler sends them from 1.38 on."""
+    victims = {"Pods": pods, "NumPDBViolations": 0}
+    body = {"Pod": POD, "NodeNameToMetaVictims": {"a": victims, "b": victims}}
+    answer = ask("POST", "/strict/preempt", json.dumps(body).encode())
+    assert json.loads(answer.body) == {
+        "NodeNameToMetaVictims": {"b": {"Pods": [], "NumPDBViolations": 0}}
+    }
+
+
 def test_invalid_requests_get_an_error(ask: Ask, served: Routes) -> None:
     answer = ask("POST", "/strict/filter", b"{")
     assert answer.status == 200

@@ -1,0 +1,169 @@
+"""What newer versions of kube-scheduler refuse of what objects lead to.
+
+Each version is composed as the operator would compose it after an upgrade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, Protocol
+
+from ...base.findings import Finding
+from ...base.objects import entries
+from ..language.validation.upgrades import Refusal, UpgradeStep, upgrade_steps
+from ..language.versions import Version
+from .attachment import ValidationResult, rejection_findings
+from .control_plane.compose import Composition, compose
+from .extenders.validate import ExtenderResult
+from .facts import Facts
+from .objects import Objects
+from .secondary.scheduler import (
+    CONTROL_PLANE,
+    EffectiveSecondary,
+    effective_secondaries,
+    named,
+)
+
+_OTHER_IMAGE: Final = (
+    "its image may have plugins of its own, and what a newer image has is not visible"
+)
+
+
+class Content(NamedTuple):
+    """What a kube-scheduler is started with."""
+
+    config: Mapping[str, Any]
+    arguments: tuple[str, ...] = ()
+    title: str = ""  # of the file that has it; empty: the scheduler is known
+
+
+class Upgrade(Protocol):
+    """What is upgraded: one scheduler, or the schedulers in files."""
+
+    @property
+    def title(self) -> str:
+        """Its name in sentences."""
+
+    @property
+    def version(self) -> Version:
+        """The version that runs now."""
+
+    @property
+    def stock(self) -> bool:
+        """Whether it has Kubernetes' own plugins only."""
+
+    def steps(self, target: Version) -> Sequence[UpgradeStep]:
+        """Return what each minor version up to `target` changes."""
+
+    def contents(self, version: Version) -> Sequence[Content]:
+        """Return what a version would run."""
+
+
+@dataclass(frozen=True)
+class ControlPlaneUpgrade:
+    """The control plane's scheduler in newer versions."""
+
+    current: Composition
+    title: str = CONTROL_PLANE
+
+    @property
+    def version(self) -> Version:
+        return self.current.inputs.facts.version
+
+    @property
+    def stock(self) -> bool:
+        return self.current.inputs.facts.is_stock
+
+    def steps(self, target: Version) -> tuple[UpgradeStep, ...]:
+        extenders = _of_others(self.current.config or {}, self.current.extenders)
+        return upgrade_steps(
+            self.version, target, self._refusals, extenders, _doubt(stock=self.stock)
+        )
+
+    def contents(self, version: Version) -> Sequence[Content]:
+        composition = self._composed(version)
+        if composition.config is None:
+            return ()
+        return (Content(composition.config, composition.arguments),)
+
+    def _refusals(self, version: Version) -> Iterator[Refusal]:
+        composition = self._composed(version)
+        yield from _refused(composition.findings, (*composition.results, *composition.extenders))
+
+    def _composed(self, version: Version) -> Composition:
+        if version.short == self.version.short:
+            return self.current
+        inputs = self.current.inputs
+        return compose(replace(inputs, facts=inputs.facts.of_version(version)))
+
+
+@dataclass(frozen=True)
+class SecondaryUpgrade:
+    """A SecondaryScheduler in newer versions, as if its own image were of each."""
+
+    name: str
+    objects: Objects
+    facts: Facts
+    control_plane: tuple[str, ...]  # the schedulerNames of the control plane's scheduler
+
+    @property
+    def title(self) -> str:
+        return named(self.name)
+
+    @property
+    def version(self) -> Version:
+        return self._current.target.gates.version
+
+    @property
+    def stock(self) -> bool:
+        return self._current.target.stock
+
+    def steps(self, target: Version) -> tuple[UpgradeStep, ...]:
+        current = self._current
+        extenders = _of_others(current.composition.config, current.extenders)
+        return upgrade_steps(
+            self.version, target, self._refusals, extenders, _doubt(stock=self.stock)
+        )
+
+    def contents(self, version: Version) -> Sequence[Content]:
+        composition = self._composed(version).composition
+        return (Content(composition.config, composition.arguments),)
+
+    def _refusals(self, version: Version) -> Iterator[Refusal]:
+        scheduler = self._composed(version)
+        results = (*scheduler.profiles, *scheduler.extenders)
+        yield from _refused(scheduler.all_findings, results)
+
+    @property
+    def _current(self) -> EffectiveSecondary:
+        return _secondary(self, self.facts)
+
+    def _composed(self, version: Version) -> EffectiveSecondary:
+        if version.short == self.version.short:
+            return self._current
+        return _secondary(self, self.facts.of_version(version))
+
+
+def _of_others(config: Mapping[str, Any], results: Iterable[ExtenderResult]) -> list[Any]:
+    """Return the extenders of a configuration, with nothing in the place of our own agents.
+
+    Agents accept all that kube-scheduler sends (`scheduling/extender/wire.py`).
+    """
+    agents = [result.entry for result in results if result.agent is not None]
+    return [{} if extender in agents else extender for extender in entries(config.get("extenders"))]
+
+
+def _doubt(*, stock: bool) -> str:
+    return "" if stock else _OTHER_IMAGE
+
+
+def _secondary(upgrade: SecondaryUpgrade, facts: Facts) -> EffectiveSecondary:
+    return effective_secondaries(upgrade.objects, facts, upgrade.control_plane).of(upgrade.name)
+
+
+def _refused(findings: Iterable[Finding], results: Iterable[ValidationResult]) -> Iterator[Refusal]:
+    blocking = (finding for finding in findings if finding.blocking)
+    rejected = (finding for result in results for finding in rejection_findings(result))
+    for finding in (*blocking, *rejected):
+        yield Refusal((finding.path, finding.reason), finding.text)

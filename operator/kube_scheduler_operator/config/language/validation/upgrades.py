@@ -1,0 +1,84 @@
+"""What newer minor versions of kube-scheduler refuse, one after the other.
+
+The condition NextVersionUpgradeable and `kubectl scheduler check --upgrade` are made from
+`upgrade_steps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from ....base.foreign_text import foreign
+from ....base.objects import entries, mapping
+from ..plugins.in_tree_plugins import NEWEST, OLDEST, newer_than_recorded
+from ..versions import Version
+
+VICTIMLESS_CANDIDATES_SINCE: Final = Version(1, 38)
+"""https://github.com/kubernetes/kubernetes/pull/135486"""
+
+_URL_LENGTH: Final = 200
+
+
+class Refusal(NamedTuple):
+    """An error with which kube-scheduler does not start, or serves a profile no longer."""
+
+    identity: Hashable  # the same for the same error of another version
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeStep:
+    """What one minor version changes for a scheduler, compared with all before it."""
+
+    version: Version
+    refused: tuple[str, ...] = ()  # errors that no older version has
+    duties: tuple[str, ...] = ()  # what extenders have to do from this version on
+    unknown: str = ""  # why it is not known whether this version starts; empty: it is
+
+
+def upgrade_steps(
+    current: Version,
+    target: Version,
+    refusals: Callable[[Version], Iterable[Refusal]],
+    extenders: Sequence[Any],
+    unknown: str = "",
+) -> tuple[UpgradeStep, ...]:
+    """Return a step for each minor version after `current`, up to `target`.
+
+    `refusals` returns the errors of a version, and `extenders` are those of the configuration.
+    `unknown` is why no version's rules are known to apply, such as those of another image.
+    """
+    known = {refusal.identity for refusal in refusals(current)}
+    steps = []
+    for minor in range(current.minor + 1, target.minor + 1):
+        version = Version(current.major, minor)
+        duties = tuple(_duties(extenders, version))
+        if newer_than_recorded(version):
+            steps.append(UpgradeStep(version, duties=duties, unknown=_not_recorded(version)))
+            continue
+        new = [refusal for refusal in refusals(version) if refusal.identity not in known]
+        known.update(refusal.identity for refusal in new)
+        texts = tuple(dict.fromkeys(refusal.text for refusal in new))
+        steps.append(UpgradeStep(version, texts, duties, "" if texts else unknown))
+    return tuple(steps)
+
+
+def _not_recorded(version: Version) -> str:
+    return (
+        f"the rules of {version.short} are not on record (those of {OLDEST.short} to "
+        f"{NEWEST.short} are)"
+    )
+
+
+def _duties(extenders: Sequence[Any], version: Version) -> Iterator[str]:
+    if version != VICTIMLESS_CANDIDATES_SINCE:
+        return
+    for index, extender in enumerate(map(mapping, entries(extenders))):
+        if extender.get("preemptVerb"):
+            url = foreign(str(extender.get("urlPrefix") or ""), _URL_LENGTH)
+            yield (
+                f"extenders[{index}] ({url}) has a preemptVerb: from {version.short} on, it has to "
+                "accept candidates whose list of victims is empty (kubernetes #135486)"
+            )
