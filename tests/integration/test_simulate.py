@@ -399,7 +399,7 @@ def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary
     }
     assert list(effect.newly_waiting.values()) == [["default/waiting"]]
     assert effect.newly_fitting == ["default/helped"]
-    assert (effect.elsewhere, effect.tried) == (1, 6)
+    assert (len(effect.elsewhere), effect.tried) == (1, 6)
     other = replace(after, config={**default_configuration(), "profiles": [
         {"schedulerName": "renamed"}]})  # fmt: skip
     renamed = asyncio.run(_effect(world, after, other))

@@ -56,7 +56,7 @@ LISTS: Final = {
         "_of_control_plane": OWN, "find_agents": ADMINISTRATORS,
     },
     "cli/simulation/in_cluster.py": {"JobSimulator.prepare": USERS},
-    "cli/simulation/run.py": {"_own_objects": ADMINISTRATORS},
+    "cli/simulation/run.py": {"own_objects": ADMINISTRATORS},
     "cli/simulation/running_scheduler.py": {"running_schedulers": ADMINISTRATORS},
     "cli/simulation/self_test.py": {"_clean_up": USERS, "_observe": USERS},
     "kube/reflector.py": {"Reflector._list": OTHERS, "Reflector._watch": OTHERS},

@@ -54,7 +54,8 @@ class AlikePods:
 class EditEffect:
     # reason -> running pods that have a place today and would have none as new pods
     lost: dict[str, list[str]] = field(default_factory=dict)
-    elsewhere: int = 0  # number of running pods that would be placed, but not on their node
+    # running pods that would be placed, but not on their node
+    elsewhere: list[str] = field(default_factory=list)
     # reason -> waiting pods that fit today and would not
     newly_waiting: dict[str, list[str]] = field(default_factory=dict)
     # waiting pods that do not fit today and would
@@ -75,7 +76,8 @@ class EditEffect:
         """Whether all that the edit may change was tried."""
         return not (self.unplaced or self.left_out or self.changed)
 
-    def sentences(self) -> Iterator[str]:
+    def sentences(self, before: str = "today", change: str = "the edit") -> Iterator[str]:
+        """Yield the effect of a change; `before` is when pods were placed without it."""
         for running, losses in ((True, self.lost), (False, self.newly_waiting)):
             for reason, pods in sorted(losses.items(), key=lambda item: -len(item[1])):
                 number = _number(len(pods), "running" if running else "waiting")
@@ -84,19 +86,23 @@ class EditEffect:
         if self.newly_fitting:
             yield f"{_number(len(self.newly_fitting), 'waiting')} could be placed"
         if self.elsewhere:
+            number = _number(len(self.elsewhere), "running")
             yield (
-                f"{self.elsewhere} running pods could not be placed on their node again, but on "
-                "others"
+                f"{number} could not be placed on their node again, but on others "
+                f"({_named(self.elsewhere)})"
             )
         if not (self.worse or self.newly_fitting or self.elsewhere):
-            yield f"each of {self.tried - len(self.unplaced)} pods can be placed as today"
-        yield from self._unknown()
+            count = self.tried - len(self.unplaced)
+            who = f"each of {count} pods" if count > 1 else "1 pod"
+            yield f"{who} can be placed as {before}" if count else "there is no pod to place"
+        yield from self.unknown(change)
 
-    def _unknown(self) -> Iterator[str]:
+    def unknown(self, change: str = "the edit") -> Iterator[str]:
+        """Yield what the change may do that was not tried."""
         if self.unplaced:
             yield (
                 f"{_number(len(self.unplaced), 'running')} without a place today may lose nodes to "
-                f"the edit ({_named(self.unplaced)})"
+                f"{change} ({_named(self.unplaced)})"
             )
         if self.left_out:
             most = sorted(self.left_out.items(), key=lambda item: (-item[1], item[0]))
@@ -130,6 +136,15 @@ async def edit_effect(
     `options` are those of today; the other arguments are those after the edit.
     """
     after = replace(options, config=config, flags=flags, extenders=tuple(extenders))
+    return await effect_of(world, options, after)
+
+
+async def effect_of(world: World, options: RunOptions, after: RunOptions) -> EditEffect:
+    """Try the pods of a world with the options of today and with others.
+
+    Raises:
+        SimulationError: a kube-scheduler could not be run.
+    """
     served = {profile["schedulerName"] for profile in profiles_of(options.config)}
     groups, others = chosen(alike(world, served))
     effect = EditEffect(changed=list(_changed(options, after)))
@@ -157,7 +172,7 @@ def _compare(effect: EditEffect, group: AlikePods, was: Acceptance, would: Accep
     elif would.nodes and not was.nodes and not node:
         effect.newly_fitting += group.pods
     elif node in was.nodes and node not in would.nodes:
-        effect.elsewhere += len(group.pods)
+        effect.elsewhere += group.pods
 
 
 async def _hindered(

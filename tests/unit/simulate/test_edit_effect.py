@@ -42,12 +42,12 @@ def test_a_reason_of_a_tenant_leaves_room_for_the_others() -> None:
 
 def test_what_is_lost_comes_first_in_the_report() -> None:
     effect = EditEffect(
-        lost={"taint": ["a", "b", "c", "d"]}, newly_fitting=["e"], elsewhere=2, tried=9
+        lost={"taint": ["a", "b", "c", "d"]}, newly_fitting=["e"], elsewhere=["f", "g"], tried=9
     )
     assert list(effect.sentences()) == [
         "4 running pods could no longer be placed: taint (a, b, c, … and 1 more)",
         "1 waiting pod could be placed",
-        "2 running pods could not be placed on their node again, but on others",
+        "2 running pods could not be placed on their node again, but on others (f, g)",
     ]
 
 
@@ -105,3 +105,16 @@ def test_what_was_not_tried_is_not_known(effect: EditEffect, sentence: str) -> N
     tried = effect.tried - len(effect.unplaced)
     assert list(effect.sentences()) == [f"each of {tried} pods can be placed as today", sentence]
     assert EditEffect(tried=5).is_known
+
+
+@pytest.mark.parametrize(
+    ("tried", "sentence"),
+    [
+        (0, "there is no pod to place"),
+        (1, "1 pod can be placed as with v1.35.4"),
+        (2, "each of 2 pods can be placed as with v1.35.4"),
+    ],
+)
+def test_an_upgrade_that_changes_nothing_has_its_own_words(tried: int, sentence: str) -> None:
+    effect = EditEffect(tried=tried)
+    assert list(effect.sentences("with v1.35.4", "the upgrade")) == [sentence]

@@ -36,7 +36,7 @@ from ...config.effective.control_plane.scheduler import (
 )
 from ...config.effective.facts import ControlPlaneFacts, Facts
 from ...config.effective.objects import Objects
-from ...config.effective.pipeline import effective
+from ...config.effective.pipeline import Effective, effective
 from ...config.effective.secondary.request import DEFAULT_RESOURCES
 from ...config.effective.secondary.scheduler import EffectiveSecondary, effective_secondaries
 from ...config.effective.settings.requested_pod import OWN_RESOURCES
@@ -181,6 +181,22 @@ async def proposed(
     before = parse_revision(revision.content)
     if KIND in objects.single:
         return _configuration_alone(objects, before)
+    control_plane = await composed_control_plane(api, platform, objects, revision)
+    _refuse_errors(control_plane, objects)
+    _refuse_invalid(control_plane.composition.results, objects.profiles)
+    _refuse_invalid(control_plane.composition.extenders, objects.extenders)
+    content = revision_content(control_plane, {}, read_record(revision))
+    if content is None:
+        raise CommandError(f"no revision would be rolled out; {_ALL}")
+    parts = {**revision.content.parts, **content.parts}
+    return before, parse_revision(RevisionContent(parts))
+
+
+async def composed_control_plane(
+    api: Api, platform: Platform, objects: InputObjects, revision: Revision
+) -> EffectiveControlPlane:
+    """Compose the control plane's scheduler with the objects of files, after a revision."""
+    before = parse_revision(revision.content)
     recorded, kept = read_inputs(revision.inputs), read_record(revision)
     known = await _known(api, platform, recorded)
     facts = replace(
@@ -195,15 +211,28 @@ async def proposed(
     memory = (
         AcceptedSettings(revision.number, recorded, before.image) if recorded is not None else None
     )
-    control_plane = effective_control_plane(with_input(known, objects), facts, lambda: memory)
-    _refuse_errors(control_plane, objects)
-    _refuse_invalid(control_plane.composition.results, objects.profiles)
-    _refuse_invalid(control_plane.composition.extenders, objects.extenders)
-    content = revision_content(control_plane, {}, kept)
-    if content is None:
-        raise CommandError(f"no revision would be rolled out; {_ALL}")
-    parts = {**revision.content.parts, **content.parts}
-    return before, parse_revision(RevisionContent(parts))
+    return effective_control_plane(with_input(known, objects), facts, lambda: memory)
+
+
+async def composed_managed(
+    api: Api, platform: Platform, objects: InputObjects, scheduler: Object, before: ParsedRevision
+) -> tuple[Objects, Facts, Effective]:
+    """Compose all schedulers where the provider runs the control plane's.
+
+    `before` is the content of the managed scheduler, which has the image of kube-scheduler.
+    """
+    name = str(scheduler["metadata"]["name"])
+    recorded = read_inputs(annotation(scheduler, names.ACCEPTED_SETTINGS_ANNOTATION))
+    memory = None
+    if recorded is not None:
+        memory = AcceptedSettings(1, recorded, recorded_in=f'SecondaryScheduler "{name}"')
+    facts = replace(
+        await _facts(api, platform, before),
+        managed_scheduler=name,
+        pods=PodDefaults(DEFAULT_RESOURCES),
+    )
+    known = with_input(await _known(api, platform, recorded), objects)
+    return known, facts, effective(known, facts, lambda: memory)
 
 
 async def _facts(api: Api, platform: Platform, before: ParsedRevision) -> Facts:
@@ -353,19 +382,9 @@ async def proposed_managed(
     """
     if KIND in objects.single:
         return _configuration_alone(objects, before)
-    name = str(scheduler["metadata"]["name"])
-    recorded = read_inputs(annotation(scheduler, names.ACCEPTED_SETTINGS_ANNOTATION))
-    memory = None
-    if recorded is not None:
-        memory = AcceptedSettings(1, recorded, recorded_in=f'SecondaryScheduler "{name}"')
-    facts = replace(
-        await _facts(api, platform, before),
-        managed_scheduler=name,
-        pods=PodDefaults(DEFAULT_RESOURCES),
-    )
-    known = with_input(await _known(api, platform, recorded), objects)
-    composed = effective(known, facts, lambda: memory)
+    _, facts, composed = await composed_managed(api, platform, objects, scheduler, before)
     _refuse_errors(composed.control_plane, objects)
+    name = str(scheduler["metadata"]["name"])
     config_map = await _config_map(api, scheduler, desired_hash(scheduler))
     return before, _content(composed.secondaries.of(name), objects, facts, config_map)
 

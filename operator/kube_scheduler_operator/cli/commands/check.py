@@ -35,7 +35,36 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "line for each check, and for each problem its cause, what to do and the page about it. "
         "Without --schedule, nothing is changed in the cluster: server-side dry runs show what the "
         "API server would refuse. The exit code is 0 if no check failed, 1 if one failed (with "
-        "--strict also after warnings), 2 if the checks could not be run.",
+        "--strict also after warnings), 2 if the checks could not be run. With --upgrade, it "
+        "reports instead what a newer Kubernetes changes: what would not start, what extenders "
+        "have to do, and which Pods would be placed differently or no longer. The exit code is "
+        "then 0 if nothing was found, 1 if something would change or fail, 2 if that is not known "
+        "or the check could not be run.",
+    )
+    parser.add_argument(
+        "--upgrade",
+        metavar="VERSION",
+        help="report what each minor version up to this one changes, e.g. 1.37",
+    )
+    add_repeatable(
+        parser,
+        "--from-files",
+        "PATH",
+        "with --upgrade: read the cluster from files or directories instead: configurations and "
+        "manifests of schedulers, and the output of `kubectl get nodes,pods -A -o yaml`",
+    )
+    parser.add_argument(
+        "--kubernetes-version",
+        metavar="VERSION",
+        help="with --from-files: the version that runs now (default: that of the scheduler's "
+        "image in the files, otherwise that of the nodes)",
+    )
+    add_repeatable(
+        parser,
+        "--kube-scheduler",
+        "PATH",
+        "with --upgrade: a kube-scheduler of one of the versions (default: those in "
+        "$KUBEBUILDER_ASSETS, PATH and the build cache)",
     )
     parser.add_argument(
         "--pre", action="store_true", help="check whether the operator can be installed"
@@ -75,6 +104,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     if args.filename and not args.pre:
         raise UsageError("-f is for --pre: an installed operator is read from the cluster")
+    if args.upgrade:
+        return _upgrade(args)
+    if args.from_files or args.kubernetes_version or args.kube_scheduler:
+        raise UsageError(
+            "--from-files, --kubernetes-version and --kube-scheduler are for --upgrade VERSION"
+        )
     if args.schedule and args.pre:
         raise UsageError("--schedule is for an installed operator: remove --pre")
     clock = ServerClock()
@@ -88,6 +123,14 @@ def run(args: argparse.Namespace) -> int:
         return _show(args, await _results(api, args, clock, version))
 
     return run_with_api(args, work, failure=_NOT_RUN, clock=clock)
+
+
+def _upgrade(args: argparse.Namespace) -> int:
+    if args.pre or args.schedule:
+        raise UsageError("--upgrade cannot be combined with --pre or --schedule")
+    from ..upgrade.run import check_upgrade
+
+    return check_upgrade(args)
 
 
 def _unreachable(error: KubeError) -> CheckResult:

@@ -16,6 +16,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("check", "of an installed operator"),
         ("check --schedule -n default", "also schedule a pod through every profile"),
         ("check -o json --strict", "for a pipeline: warnings fail as well"),
+        ("check --upgrade 1.37", "what would an upgrade of Kubernetes change?"),
     ),
     "completion": (
         ("completion bash > /etc/bash_completion.d/kubectl-scheduler", "for all users"),

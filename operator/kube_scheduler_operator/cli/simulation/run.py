@@ -281,7 +281,7 @@ async def from_cluster(
         CommandError: there is no kube-scheduler.
     """
     schedulers = await running_schedulers(api, platform)
-    own = await _own_objects(api)
+    own = await own_objects(api)
     world = await read_cluster(api, annotations=bool(own.extenders), new_nodes=True)
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
     asked = {*new, *_scheduler_names(world)} if scheduler_name is None else {scheduler_name}
@@ -346,7 +346,8 @@ def _with_its_program(
     return replace(other, problem=problem)
 
 
-async def _own_objects(api: ApiClient) -> OwnObjects:
+async def own_objects(api: ApiClient) -> OwnObjects:
+    """Read the objects that extenders need."""
     try:
         extenders = (await api.list(SCHEDULER_EXTENDERS)).items
         load_policies = (await api.list(LOAD_POLICIES)).items if extenders else []

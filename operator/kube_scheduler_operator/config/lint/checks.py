@@ -97,6 +97,12 @@ class CheckOptions:
     images: AllowedImages = ALLOWED_BY_DEFAULT  # the images that the operator is known to allow
     scheduler: str = ""  # a known third-party scheduler, as in `Target`; empty: none
     place: str = ""  # the provider or scheduler of `--for` (places.py); empty: none
+    # whether `gates.version` is that of every kube-scheduler, whatever the files show
+    pinned: bool = False
+
+    def version_of(self, shown: Version | None) -> Version:
+        """Return the version of a kube-scheduler of which files show this one; None: none."""
+        return self.gates.version if self.pinned else shown or self.gates.version
 
     @property
     def target(self) -> Target:
@@ -126,7 +132,7 @@ def gates_of(gates: Gates, version: Version | None, command: CommandLine | None)
 
 
 def target_of(item: Item, options: CheckOptions) -> Target:
-    gates = gates_of(options.gates, item.version, item.reader)
+    gates = gates_of(options.gates, options.version_of(item.version), item.reader)
     known = known_scheduler(item.reader)
     if known is not None:
         gates = replace(gates, version=known.rules)

@@ -41,7 +41,7 @@ def check_command(
     if command.program != KUBE_SCHEDULER:
         return
     version = command.version or (item.place.version if item.place else None)
-    gates = gates_of(options.gates, version, command)
+    gates = gates_of(options.gates, options.version_of(version), command)
     stock = options.stock and stock_of(command)
     known = known_scheduler(command)
     own = known.own_flags if known else frozenset()

@@ -122,6 +122,7 @@ def facts_of_files(options: CheckOptions) -> Facts:
         platform=options.platform,
         default_version=options.gates.version,
         stock=options.stock,
+        pinned=options.pinned,
         planned=True,
         permissions=Permissions(options.images, options.images),
     )

@@ -99,6 +99,7 @@ def validate(
         tuple(sorted_.documents),
         tuple((item.file, item.kind) for item, _ in sorted_.others),
         items,
+        tuple(commands),
         tuple(_remarks(passed_over, sorted_.templates, of_volcano)),
         readers=_readers(items, commands),
         is_on_record=_is_on_record(items, commands, options.gates.version),

@@ -9,6 +9,7 @@ from ....base.foreign_text import foreign
 from ....base.limits import MESSAGE_LENGTH
 from ....base.source.reader import Position
 from ..checks import Item, known_scheduler
+from ..forms.form import CommandLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class ValidationReport:
     # (file, kind) of objects that do not configure a scheduler
     others: tuple[tuple[str, str], ...] = ()
     items: tuple[Item, ...] = ()  # the checked documents that configure a scheduler
+    commands: tuple[CommandLine, ...] = ()  # the schedulers that they start
     remarks: tuple[str, ...] = ()  # about files that were not checked
     # warnings that a comment or a flag ignores; not in `findings`
     ignored: tuple[IgnoredFinding, ...] = ()
