@@ -163,6 +163,8 @@ def test_from_the_oldest_to_the_newest_each_thing_is_named_at_its_step(
     }  # fmt: skip
     assert GONE_IN_35 in errors["1.35"][0]
     assert GONE_IN_36 in errors["1.36"][0]
+    assert by_version["1.36"]["program"]["error"].endswith(f"feature gate: {GONE_IN_36}")
+    assert by_version["1.36"]["program"]["withoutFeatureGates"] == [GONE_IN_35]
     assert by_version["1.37"]["program"]["withoutFeatureGates"] == [GONE_IN_36, GONE_IN_35]
     waiting = {
         version: step["placements"][0]["newlyWaiting"] for version, step in by_version.items()

@@ -18,9 +18,12 @@ from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.base.recognition import Decision, Recognition
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.cli.rollout import follow_rollout
+from kube_scheduler_operator.cli.upgrade import programs
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
+    NODES,
+    PODS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
@@ -335,3 +338,19 @@ async def test_undo_writes_no_settings_that_another_client_recorded(cluster: Clu
         f"the settings that are recorded for configuration {managed.hashes[0]} lead to another one"
         in done.err
     )
+
+
+async def test_an_upgrade_is_checked_for_the_managed_scheduler(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "candidates", lambda _version: ())
+    managed = Managed(cluster, PACKED)
+    cluster.api.served |= {NODES, PODS}
+    gate = "CSIServiceAccountTokenSecrets"
+    cluster.put(KUBE_SCHEDULERS, kubescheduler(featureGates={gate: False}))
+    done = await managed.run("check", "--upgrade", "1.36", "-o", "json")
+    assert done.code == 1, done.err
+    (step,) = json.loads(done.out)["steps"]
+    (found,) = step["schedulers"]
+    assert found["scheduler"] == f'SecondaryScheduler "{NAME}"'
+    assert gate in found["errors"][0]

@@ -35,6 +35,7 @@ from ..console.input_files import read_paths
 from ..console.output import counted, first_names, print_document, text_of
 from ..simulation.run import OwnObjects, Simulation, own_objects
 from .cluster import cluster_upgrades
+from .lists import without_bulk
 from .programs import Programs
 from .report import NOT_KNOWN
 from .steps import Pods, upgrade_report
@@ -116,7 +117,8 @@ def _in_files(args: argparse.Namespace) -> FilesUpgrade:
     platform = PLATFORMS.get(args.platform, KUBEADM)
     files = read_paths(args.from_files).contents
     options = CheckOptions(Gates(NEWEST), platform, stock=not platform.cluster_config)
-    upgrade = FilesUpgrade(files, options)
+    checked = [(name, without_bulk(content)) for name, content in files]
+    upgrade = FilesUpgrade(checked, options)
     if args.kubernetes_version:
         with named("--kubernetes-version"):
             current = Version.parse(args.kubernetes_version)
@@ -163,10 +165,14 @@ def _pods_of_files(args: argparse.Namespace, upgrade: FilesUpgrade) -> Pods:
     if not world.objects[NODES]:
         return Pods(None, "the files have no Node (kubectl get nodes,pods -A -o yaml)")
     simulation = _simulation(world, own, measured_at(world))
+    contents = upgrade.contents(upgrade.version)
+    if not any(content.title for content in contents):
+        simulation.notes.append(
+            "no file has the configuration or the flags of a scheduler, so kube-scheduler runs "
+            "with its defaults"
+        )
     served = {
-        profile["schedulerName"]
-        for content in upgrade.contents(upgrade.version)
-        for profile in profiles_of(content.config)
+        profile["schedulerName"] for content in contents for profile in profiles_of(content.config)
     }
     others = {str(pod["spec"]["schedulerName"]) for pod in world.all(PODS)} - served
     if others:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 from ...config.effective.upgrades import Content, Upgrade
@@ -89,15 +88,16 @@ class _Walk:
         """Give what the version would run to its kube-scheduler."""
         contents = self._upgrade.contents(step.version)
         possible = [without_impossible_gates(content, step.version) for content in contents]
-        left_out = (gates_of(content).keys() for content in contents)
-        kept = (gates_of(content).keys() for content in possible)
-        found.without = sorted({*chain(*left_out)} - {*chain(*kept)})
         problems = list(_refusals(program, possible))
-        if step.refused:
-            found.answer = next(iter(_refusals(program, contents)), "")
+        given = possible
+        if step.refused:  # what an older version refuses is its own error
+            older = Version(step.version.major, step.version.minor - 1)
+            given = [without_impossible_gates(content, older) for content in contents]
+            found.answer = next(iter(_refusals(program, given)), "")
         elif problems and not self._broken:
             found.answer = problems[0]
             found.errors += (f"kube-scheduler {program.version} ends: {each}" for each in problems)
+        found.without = sorted(_gates(contents) - _gates(given))
         if problems or not contents:
             self._broken = True
             found.unknown.append(f"{_PODS}: it does not start until what it refuses is corrected")
@@ -117,6 +117,10 @@ class _Walk:
             for was, now in zip(old, contents, strict=False):
                 compared = await placements_of(simulation, (before, was), (program, now))
                 found.placements.append(compared)
+
+
+def _gates(contents: Sequence[Content]) -> set[str]:
+    return {name for content in contents for name in gates_of(content)}
 
 
 def _refusals(program: Program, contents: Sequence[Content]) -> Iterator[str]:

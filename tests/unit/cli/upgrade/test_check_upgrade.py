@@ -302,6 +302,20 @@ async def test_all_schedulers_of_a_cluster_are_checked(running: Cluster) -> None
         assert text.startswith("spec.")
 
 
+async def test_each_scheduler_of_a_cluster_is_tried_with_its_pods(
+    running: Cluster, program: Any, compared: dict[str, EditEffect]
+) -> None:
+    compared["1.36"] = EditEffect(newly_fitting=["shop/a"], tried=1)
+    versions = ("v1.35.4", "v1.36.3")
+    flags = [f"--kube-scheduler={program(version, LOCKED_IN_36)}" for version in versions]
+    done = await running.run("check", "--upgrade", "1.36", *flags)
+    assert (done.code, done.err) == (1, "")
+    assert done.out.splitlines()[2:4] == ["1.36:", f"  {CONTROL_PLANE}"]
+    said = f"tried: kube-scheduler v1.36.3 ends: refused {LOCKED_IN_36}"
+    assert done.out.count(said) == 2
+    assert done.out.count("pods, compared with v1.35.4: 1 waiting pod could be placed") == 2
+
+
 async def test_what_the_condition_names_is_what_the_check_names(running: Cluster) -> None:
     from kube_scheduler_operator.config.effective.control_plane.compose import compose
     from kube_scheduler_operator.operator.controlplane.versions import next_version_condition
