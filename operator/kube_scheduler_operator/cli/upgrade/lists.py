@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from ...base.objects import mapping
-from ...simulate.kinds import BY_KIND
+from ...simulate.kinds import KINDS
 from ...simulate.process import PROGRAM
 
 _LIST: Final = re.compile(rb"^items:[ \t]*\n(?=- )", re.MULTILINE)
@@ -21,7 +21,7 @@ _ITEM: Final = re.compile(rb"^- ", re.MULTILINE)
 _END: Final = re.compile(rb"^(?![- \n])", re.MULTILINE)
 _KIND: Final = re.compile(rb"^  kind:[ \t]*(\w+)[ \t]*$", re.MULTILINE)
 _ALIAS: Final = re.compile(rb"(?:- |: )[&*]\w")
-_BULK: Final = frozenset(kind for _, kind in BY_KIND)
+_BULK: Final = frozenset(kind.resource.kind for kind in KINDS.values() if kind.read_by_scheduler)
 _NAME: Final = PROGRAM.encode()
 
 
