@@ -46,6 +46,8 @@ def test_what_could_make_a_node_and_what_cannot_is_named(
     for part in case.parts:
         assert part in causes, answer
     assert answer["command"].startswith("kubectl ")
+    if case.source == "NodePool general":  # it answers for its nodes
+        assert "add a node like full" not in [fix["text"] for fix in document["fixes"]]
     if case.coming is None:
         assert document["comingNodes"] == []
         return

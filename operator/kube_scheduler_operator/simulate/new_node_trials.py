@@ -17,6 +17,7 @@ from ..base.objects import controller_of, entries, mapping
 from ..base.quantities import CPU, MEMORY, amounts
 from ..base.quantities import PODS as PODS_RESOURCE
 from ..scheduling.policies.pods import Demand
+from . import node_groups, node_pools
 from .configuration import profiles_of
 from .kinds import (
     CSI_NODES,
@@ -43,8 +44,6 @@ from .new_nodes import (
     shown,
 )
 from .new_nodes import written as written_sizes
-from .node_groups import coming_nodes, node_groups
-from .node_pools import node_claims, node_pools
 from .placements import eligible
 from .requirements import REQUIRED, ZONE, written
 from .run import RunOptions
@@ -95,8 +94,8 @@ async def new_nodes(
     """
     if (controller_of(pod) or {}).get("kind") == DAEMON_SET:
         return [], []
-    sources = [*node_pools(world, pod), *node_groups(world, pod)]
-    coming = [*node_claims(world), *coming_nodes(world)]
+    sources = [*node_pools.node_pools(world, pod), *node_groups.node_groups(world, pod)]
+    coming = [*node_pools.node_claims(world), *node_groups.coming_nodes(world)]
     templates = [one.template for one in coming if one.template is not None]
     # None takes the place of the others.
     turns = zip_longest(*(source.templates for source in sources))
@@ -113,6 +112,11 @@ async def new_nodes(
             await _try(needed, batch, trial)
     answers = [_answer(source, pod, tried) for source in sources]
     return answers, [_coming(one, pod, tried) for one in coming]
+
+
+def answered(world: World) -> frozenset[str]:
+    """Return the existing nodes about whose like `new_nodes` has the answer."""
+    return frozenset((*node_pools.members(world), *node_groups.members(world)))
 
 
 # --- the share of DaemonSets ----------------------------------------------------------------------

@@ -108,6 +108,12 @@ def has_groups(world: World) -> bool:
     return any(_group_of(node, {}) for node in world.all(NODES))
 
 
+def members(world: World) -> Iterator[str]:
+    """Yield the names of the nodes of groups."""
+    for group in _groups(world, autoscaler_status(world))[:MOST_SOURCES]:
+        yield from (str(node["metadata"]["name"]) for node in group.members)
+
+
 def _groups(world: World, status: AutoscalerStatus | None) -> list[_NodeGroup]:
     machines, owners = _machine_groups(world), _owners(world)
     members: dict[_Group, list[Object]] = {}

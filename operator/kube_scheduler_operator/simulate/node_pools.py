@@ -112,6 +112,14 @@ def node_pools(world: World, pod: Object) -> Iterator[NodeMaker]:
         yield _source(pool, at, cluster)
 
 
+def members(world: World) -> Iterator[str]:
+    """Yield the names of the nodes of NodePools."""
+    pools = {name for _, name in world.objects[NODE_POOLS]}
+    for node in world.all(NODES) if pools else ():
+        if _labels(node).get(POOL_LABEL) in pools:
+            yield str(node["metadata"]["name"])
+
+
 def _order(pool: Mapping[str, Any]) -> tuple[float, str]:
     weight = mapping(pool.get("spec")).get("weight")
     return (-weight if isinstance(weight, int) else 0, pool["metadata"]["name"])

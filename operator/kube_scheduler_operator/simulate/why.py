@@ -25,7 +25,7 @@ from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_image
 from .kinds import HOSTNAME, IMPOSSIBLE, NODES, PODS, Object
 from .leaving import LeavingPod, leaving_pods, resized
 from .lifts import Lifts, witness_profiles
-from .new_node_trials import Rejection, new_nodes
+from .new_node_trials import Rejection, answered, new_nodes
 from .new_nodes import ComingNode, NewNode, add_pod, written
 from .nominations import nominated
 from .owners import edited_object
@@ -173,6 +173,11 @@ async def _new_nodes(
 
     made = await new_nodes(world, pod, options, trial)
     explanation.new_nodes, explanation.coming_nodes = made
+    if explanation.new_nodes:  # which know more than that a node like one that exists would fit
+        known = answered(world)
+        explanation.fixes = [
+            fix for fix in explanation.fixes if fix.rank != Rank.NODE or not known >= {*fix.nodes}
+        ]
 
 
 class _Inquiry:
