@@ -57,6 +57,8 @@ def test_waiting_pods_are_grouped_by_cause(
         "pods": ["default/big-2", "default/big-1", "default/big-0"],
         "fix": "request 4 of cpu instead of 9",
         "tried": True,
+        "newNodes": [],
+        "comingNodes": [],
     }
     assert {(each["kind"], *each["pods"]) for each in others} == {
         ("unschedulable", "default/tape"),
