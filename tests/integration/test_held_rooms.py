@@ -18,9 +18,10 @@ import pytest
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate import lifts, probes
 from kube_scheduler_operator.simulate.configuration import default_configuration, only
+from kube_scheduler_operator.simulate.diagnosis import Explanation
 from kube_scheduler_operator.simulate.placements import placements
 from kube_scheduler_operator.simulate.run import RunOptions
-from kube_scheduler_operator.simulate.why import Explanation, explain
+from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 
 from .test_why import ZONE, node, pod

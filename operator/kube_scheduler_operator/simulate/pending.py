@@ -10,13 +10,14 @@ from typing import Final
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from .decisions import ERROR, scheduled_condition
+from .diagnosis import Fix
 from .kinds import Object
 from .new_nodes import ComingNode, NewNode
 from .owners import owner_of
 from .preemption import nomination
 from .probes import acceptances
 from .run import RunOptions, serving
-from .why import Fix, explain
+from .why import explain
 from .world import UNKNOWN_TIME, World
 
 GATED: Final = "gated"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from ..base.quantities import amount as parsed
@@ -18,18 +18,20 @@ from ..base.quantities import amounts
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..scheduling.policies.pods import Demand
 from .configuration import profiles_of
-from .constraint import Constraint, Rank, containers, different_texts, quantity_text
+from .constraint import Constraint, Rank, different_texts, quantity_text
 from .constraints import FAMILIES, MOST_TRIED, constraints_of, number_of_pods, tried, without
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
+from .diagnosis import Awaited, Cause, Explanation, Fix, Group
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import HOSTNAME, IMPOSSIBLE, NODES, PODS, Object
 from .leaving import LeavingPod, leaving_pods, resized
+from .less import reduce_request
 from .lifts import Lifts, witness_profiles
 from .new_node_trials import Rejection, answered, new_nodes
-from .new_nodes import ComingNode, NewNode, add_pod, written
+from .new_nodes import add_pod, written
 from .nominations import nominated
 from .owners import edited_object
-from .preemption import sentences, unblocking, victims_on
+from .preemption import priority_of, sentences, unblocking, victims_on
 from .probes import (
     ALL,
     EXTENDERS,
@@ -42,6 +44,7 @@ from .probes import (
     whole_reason,
 )
 from .profile_rules import profile_rules
+from .room import movable, priority_above
 from .run import Run, RunOptions, gates_of, serving, simulated_names
 from .scenario import is_daemon
 from .utilization import Utilization, utilization_of
@@ -58,79 +61,6 @@ _MOST_LEAVING: Final = 100
 _MOST_NAMED: Final = 3
 _TRIED: Final = re.compile(r"0/(\d+) nodes ")
 """How kube-scheduler's message about a pod that fits nowhere begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why a group of nodes is excluded."""
-
-    text: str
-    scheduler: tuple[str, ...] = ()  # kube-scheduler's own reasons for it
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Nodes that are excluded for the same reasons."""
-
-    nodes: tuple[str, ...]
-    causes: tuple[Cause, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """A change with which the pod fits."""
-
-    text: str  # the change, in the imperative
-    nodes: tuple[str, ...]  # where the pod fits then
-    changes: int = 1
-    size: int = 0  # how much a change takes away, to compare single changes: 0 is least
-    rank: int = Rank.DROP  # one of Rank
-    object: str = ""  # Kind namespace/name of what a user edits; empty: the text names it
-    field: str = ""  # the path of the field there
-
-
-@dataclass(frozen=True, slots=True)
-class Awaited:
-    """Pods that leave room by themselves, and where the explained one fits then."""
-
-    pods: tuple[LeavingPod, ...]
-    nodes: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Explanation:
-    pod: str  # namespace/name
-    scheduler: str  # spec.schedulerName
-    profiles: list[str]  # the schedulerNames that are served
-    problem: str = ""  # why its scheduler cannot be simulated, or that it does not exist
-    node: str = ""  # of a running pod, its node
-    gates: list[str] = field(default_factory=list)  # names of scheduling gates
-    nodes: int = 0
-    candidates: list[str] = field(default_factory=list)  # nodes that all filters accept
-    groups: list[Group] = field(default_factory=list)  # the other nodes, largest group first
-    message: str = ""  # kube-scheduler's message for the pod as it is
-    # what a person would do first, then the smallest change
-    fixes: list[Fix] = field(default_factory=list)
-    # requests that no node of the cluster could satisfy even if it was empty
-    impossible: list[str] = field(default_factory=list)
-    # what kube-scheduler does with the pod now
-    decision: PodDecision = field(default_factory=lambda: PodDecision(""))
-    nominated: str = ""  # the node on which kube-scheduler keeps room for it already
-    preemption: list[str] = field(default_factory=list)  # what preemption does, in sentences
-    awaited: list[Awaited] = field(default_factory=list)  # what it may wait for; each was tried
-    # the decision of our own extenders about it now, by name
-    extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # nodes that do not exist yet, for a pod that fits on no node
-    new_nodes: list[NewNode] = field(default_factory=list)
-    coming_nodes: list[ComingNode] = field(default_factory=list)
-    # extenders that do not take part, and may decide otherwise
-    left_out: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # limits of the answer
-
-    @property
-    def served(self) -> bool:
-        """Whether a scheduler serves the pod that can be simulated."""
-        return not self.problem
 
 
 async def explain(world: World, pod: Object, options: RunOptions) -> Explanation:
@@ -252,6 +182,9 @@ class _Inquiry:
                     sentences(self._world, self._pod, explanation.decision, victims)
                 )
             explanation.extenders = run.extenders.explain(explanation.pod)
+            run.forget([self._pod])  # it would take the room that is made
+            if not explanation.candidates:
+                await self._make_room()
             explanation.fixes.sort(
                 key=lambda fix: (fix.rank, fix.changes, fix.size, -len(fix.nodes))
             )
@@ -478,6 +411,34 @@ class _Inquiry:
         if not explanation.fixes:
             explanation.fixes += [fix async for fix in self._combinations(blocking)]
 
+    async def _make_room(self) -> None:
+        """Find what makes room on the only node on which the pod can run, if nothing else helps."""
+        fixed = [each for each in self._constraints if not each.fix]
+        names = {group.nodes[0] for group in self._answer.groups if not _has(group, fixed)}
+        if not fixed or self._answer.fixes or len(names) != 1:
+            return
+        (node,) = names
+
+        async def fits() -> bool:
+            (answer,) = await self._ask([(self._pod, ALL)])
+            return node in (answer.candidates or ())
+
+        for other in await movable(self._world, node, self._lifts, fits):
+            text = f"delete pod {other} of node {node}, or move it to another node"
+            self._answer.fixes.append(Fix(text, (node,), size=1, rank=Rank.MEND))
+        value = priority_above(self._world, node)
+        if value is None or priority_of(self._pod) >= value:
+            return
+        self._count += 1
+        raised = probe(self._pod, self._count, self._answer.scheduler)
+        raised["spec"] |= {"priority": value, "preemptionPolicy": "PreemptLowerPriority"}
+        (decision,) = (await self._run.schedule([raised])).values()
+        if decision.preempted:
+            victims = ", ".join(decision.preempted)
+            text = f"use a PriorityClass with a value of at least {value}: it preempts {victims}"
+            fix = Fix(text, (node,), size=2, rank=Rank.RULE)
+            self._answer.fixes.append(self._edited(fix, "spec.priorityClassName"))
+
     async def _repairs(self, constraints: Iterable[Constraint]) -> list[Fix]:
         """Return what helps and keeps the constraint, of constraints that keep the pod away."""
         repairs = [
@@ -515,7 +476,7 @@ class _Inquiry:
         for most in sorted((amount for amount in free if amount > 0), reverse=True)[:3]:
             changed = copy.deepcopy(self._pod)
             readable = parsed(resource, quantity_text(resource, most))
-            if not _reduce(changed["spec"], resource, readable):
+            if not reduce_request(changed["spec"], resource, readable):
                 continue
             (answer,) = await self._ask([(changed, ALL)])
             if answer.candidates:
@@ -619,6 +580,11 @@ class _Inquiry:
                 return answer.candidates or ()
 
 
+def _has(group: Group, constraints: Iterable[Constraint]) -> bool:
+    texts = {constraint.text for constraint in constraints}
+    return any(cause.text in texts for cause in group.causes)
+
+
 def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> Mapping[str, str]:
     """Return the cause of each node: what is known about it, else `text`.
 
@@ -630,42 +596,6 @@ def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> 
         return facts
     node, example = next(row for row in facts.items() if row[1] != text)
     return dict.fromkeys(nodes, f"{text}; for example, {example} ({node})")
-
-
-def _reduce(spec: Object, resource: str, to: float) -> bool:
-    """Reduce requests, the largest first, until the pod demands `to`; False if that is impossible.
-
-    An init container that runs before the others counts only if it needs more than they do.
-    """
-    holders = [spec, *containers(spec)]
-    for _ in holders:
-        excess = Demand(spec).requests[resource] - to
-        if excess <= 0:
-            return True
-        requests = [(_requested(holder, resource), at) for at, holder in enumerate(holders)]
-        for amount, at in sorted(requests, reverse=True):
-            if amount > excess and _lowered(spec, holders[at], resource, amount - excess):
-                break
-        else:
-            return False
-    return Demand(spec).requests[resource] <= to
-
-
-def _requested(holder: Mapping[str, Any], resource: str) -> float:
-    return amounts((holder.get("resources") or {}).get("requests")).get(resource, 0.0)
-
-
-def _lowered(spec: Mapping[str, Any], holder: Object, resource: str, amount: float) -> bool:
-    """Lower one request; return False and change nothing if that lowers no demand of the pod."""
-    before = Demand(spec).requests[resource]
-    requests = holder["resources"]["requests"]
-    kept = requests[resource]
-    requests[resource] = quantity_text(resource, amount)
-    if Demand(spec).requests[resource] >= before:
-        requests[resource] = kept
-        return False
-    (holder["resources"].get("limits") or {}).pop(resource, None)
-    return True
 
 
 def _kind_of(node: Mapping[str, Any]) -> str:

@@ -39,6 +39,7 @@ from kube_scheduler_operator.operator.model.snapshot import AssignmentWay, Snaps
 from kube_scheduler_operator.operator.status.conditions import condition_in
 from kube_scheduler_operator.simulate import pending, why
 from kube_scheduler_operator.simulate.decisions import PodDecision
+from kube_scheduler_operator.simulate.diagnosis import Explanation
 from kube_scheduler_operator.simulate.kinds import Object as WorldObject
 from kube_scheduler_operator.simulate.probes import Acceptance
 from kube_scheduler_operator.simulate.run import RunOptions
@@ -247,7 +248,7 @@ async def _accepted(
 class _Inquiry:
     """Every Pod fits."""
 
-    def __init__(self, _world: World, _pod: Any, _options: Any, answer: why.Explanation) -> None:
+    def __init__(self, _world: World, _pod: Any, _options: Any, answer: Explanation) -> None:
         self._answer = answer
 
     async def run(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.diagnosis import Explanation
 from kube_scheduler_operator.simulate.kinds import CSI_NODES, NODES, PODS
 from kube_scheduler_operator.simulate.new_node_trials import Rejection, Trial, new_nodes
 from kube_scheduler_operator.simulate.new_nodes import (
@@ -18,7 +19,7 @@ from kube_scheduler_operator.simulate.new_nodes import (
 )
 from kube_scheduler_operator.simulate.questions import NO_BINARY, read_answer, to_json
 from kube_scheduler_operator.simulate.run import RunOptions
-from kube_scheduler_operator.simulate.why import Explanation, explain
+from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 
 from ...new_nodes import POOL, TYPE, ZONE, Object, node, node_pool, pod, requirement

@@ -14,6 +14,7 @@ from kube_scheduler_operator.base.field_types import hints_of
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.decisions import PodDecision
+from kube_scheduler_operator.simulate.diagnosis import Cause, Explanation, Fix, Group
 from kube_scheduler_operator.simulate.kinds import PODS
 from kube_scheduler_operator.simulate.pending import waiting_groups
 from kube_scheduler_operator.simulate.process import SimulationError
@@ -26,7 +27,7 @@ from kube_scheduler_operator.simulate.questions import (
     to_json,
 )
 from kube_scheduler_operator.simulate.run import RunOptions
-from kube_scheduler_operator.simulate.why import Cause, Explanation, Fix, Group, explain
+from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 
 OPTIONS = RunOptions(

@@ -18,11 +18,12 @@ from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import PODS
 from ...simulate.decisions import NO_SCHEDULER, PodDecision
+from ...simulate.diagnosis import Awaited, Explanation
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
 from ...simulate.pending import WaitingGroup, waiting_groups
 from ...simulate.preemption import end_of
-from ...simulate.why import Awaited, Explanation, explain
+from ...simulate.why import explain
 from ...simulate.world import EndedPod, World
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object

@@ -28,10 +28,10 @@ from kube_scheduler_operator.kube.resource import (
     PODS,
 )
 from kube_scheduler_operator.simulate import job_run, process, questions
+from kube_scheduler_operator.simulate.diagnosis import Explanation
 from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.questions import to_json
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
-from kube_scheduler_operator.simulate.why import Explanation
 
 from ..conftest import IMAGE, NAMESPACE, PORTFORWARD, Cluster, Done, content, relay
 
