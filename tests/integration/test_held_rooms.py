@@ -164,6 +164,14 @@ def test_a_nominated_pod_holds_its_room_against_its_priority_and_less(
     }
 
 
+def test_the_pod_whose_room_is_kept_is_named(command: Ask) -> None:
+    cluster = one_node(nominated("urgent", "3"), pod("waiting", "2"))
+    assert (
+        "kube-scheduler keeps room for a nominated pod of the same or a higher priority: "
+        "default/urgent on n. Without, it fits on 1 node (n): this was tried."
+    ) in command(cluster, "why", "waiting")
+
+
 def test_a_simulation_keeps_the_room_of_a_nominated_pod(options: RunOptions) -> None:
     """It is not placed before its victim has ended, and nothing else takes the room."""
     waiting = [pod("waiting", "1"), nominated("urgent", "2")]
@@ -198,7 +206,7 @@ def test_a_proposed_request_is_one_that_people_write(why: Ask) -> None:
     assert "request 16.9Gi of memory instead of 20Gi" in texts
 
 
-def test_a_pod_that_preempts_nobody_names_its_policy(why: Ask) -> None:
+def test_a_pod_that_does_not_preempt_names_its_policy(why: Ask) -> None:
     waiting = pod("waiting", "4", priority=900, preemptionPolicy="Never")
     waiting["spec"]["priorityClassName"] = "quiet"
     explanation = why(one_node(pod("low", "4", nodeName="n"), waiting), "waiting")
@@ -224,19 +232,19 @@ def test_a_preemption_that_breaks_a_budget_names_it(why: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "said"),
+    ("low", "reason"),
     [
         (0, "would not fit even without all pods of a lower priority (Insufficient cpu)"),
         (9, "no pod with a lower priority would make room for it; its priority is 9."),
     ],
 )
-def test_what_preemption_cannot_do_is_what_kube_scheduler_says(
-    why: Ask, low: int, said: str
+def test_what_preemption_cannot_do_is_the_reason_of_kube_scheduler(
+    why: Ask, low: int, reason: str
 ) -> None:
     running = [pod("high", "3", nodeName="n", priority=10), pod("low", nodeName="n", priority=low)]
     waiting = pod("waiting", "3", priority=9)
     (sentence,) = why(one_node(*running, waiting), "waiting").preemption
-    assert said in sentence
+    assert reason in sentence
 
 
 def test_new_nodes_are_gone_before_the_pod_itself_is_scheduled(why: Ask) -> None:

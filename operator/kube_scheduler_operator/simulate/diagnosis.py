@@ -42,7 +42,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """Pods that leave room by themselves, and where the explained one fits then."""
+    """Pods that leave room by themselves or hold it, and where the explained one fits without."""
 
     pods: tuple[LeavingPod, ...]
     nodes: tuple[str, ...]

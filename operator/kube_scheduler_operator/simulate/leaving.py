@@ -18,6 +18,7 @@ from ..base.times import rfc3339, timestamp
 from ..scheduling.policies.pods import Demand
 from .constraint import containers, different_texts
 from .kinds import NODES, PODS, Object, pod_name
+from .nominations import nominated
 from .world import World
 
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
@@ -25,16 +26,20 @@ _RESIZE: Final = "PodResize"
 _INFEASIBLE: Final = "Infeasible"
 _MOST_AMOUNTS: Final = 3
 _LONGEST: Final = 366 * 24 * 3600
-"""Seconds of a grace period that are believed."""
+"""Seconds of the longest grace period that counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeavingPod:
-    """A pod on a node that gives up room there when its deletion or its resize ends."""
+    """A pod that gives up room on a node when its deletion or its resize ends, or holds it there.
+
+    A nominated pod only holds room: it will be on the node.
+    """
 
     pod: str  # namespace/name
     node: str
-    terminates: bool  # otherwise it is resized
+    terminates: bool  # otherwise it is resized, or is nominated to the node
+    nominated: bool = False
     since: str = ""  # when its deletion was requested, RFC 3339; empty: unknown
     finalizers: tuple[str, ...] = ()  # of a pod that terminates: it is not gone before they are
     node_is_ready: bool = True  # otherwise its kubelet ends no pod
@@ -42,7 +47,7 @@ class LeavingPod:
 
     @property
     def hangs(self) -> bool:
-        """Whether it needs somebody to end."""
+        """Whether it does not end by itself."""
         return self.terminates and (bool(self.finalizers) or not self.node_is_ready)
 
 
@@ -57,13 +62,27 @@ def _leaving(world: World) -> Iterator[tuple[Object, LeavingPod]]:
             continue
         # Most pods are none of both, and reading all of them takes seconds.
         terminates = b'"deletionTimestamp"' in entry.content
-        if not terminates and b'"PodResizeInProgress"' not in entry.content:
+        if not terminates and b'"PodResize' not in entry.content:
             continue
         pod = entry.object()
         if "deletionTimestamp" in pod["metadata"]:
             yield pod, described(pod, world)
         elif excess := _excess(pod):
             yield pod, LeavingPod(pod_name(pod), entry.node, terminates=False, amounts=excess)
+
+
+def reserving_pods(world: World, least: int) -> list[tuple[Object, LeavingPod]]:
+    """Return the waiting pods of at least this priority for which kube-scheduler keeps room."""
+    waiting = (
+        entry.object()
+        for entry in world.objects[PODS].values()
+        if not entry.node and b'"nominatedNodeName"' in entry.content
+    )
+    return [
+        (pod, LeavingPod(pod_name(pod), node, terminates=False, nominated=True))
+        for pod in waiting
+        if (node := nominated(pod)) and int(pod["spec"].get("priority") or 0) >= least
+    ]
 
 
 def described(pod: Object, world: World) -> LeavingPod:

@@ -24,7 +24,7 @@ from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
 from .diagnosis import Awaited, Cause, Explanation, Fix, Group
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import HOSTNAME, IMPOSSIBLE, NODES, PODS, Object
-from .leaving import LeavingPod, leaving_pods, resized
+from .leaving import LeavingPod, leaving_pods, reserving_pods, resized
 from .less import reduce_request
 from .lifts import Lifts, witness_profiles
 from .new_node_trials import Rejection, answered, new_nodes
@@ -342,7 +342,7 @@ class _Inquiry:
     # --- what it waits for --------------------------------------------------------------------
 
     async def _await_pods(self) -> None:
-        """Find pods that terminate or are resized, and with whose room the pod fits."""
+        """Find pods that terminate, are resized or are nominated, with whose room the pod fits."""
         leaving = leaving_pods(self._world)
         if len(leaving) > _MOST_LEAVING:
             self._answer.notes.append(
@@ -351,7 +351,9 @@ class _Inquiry:
         leaving = leaving[:_MOST_LEAVING]
         ending = [item for item in leaving if item[1].terminates]
         resizing = [item for item in leaving if not item[1].terminates]
-        for chosen in (ending, resizing, leaving if ending and resizing else []):
+        reserving = reserving_pods(self._world, priority_of(self._pod))[:_MOST_LEAVING]
+        both = leaving if ending and resizing else []
+        for chosen in (ending, resizing, both, reserving):
             if chosen and (awaited := await self._awaited(chosen)):
                 self._answer.awaited.append(awaited)
                 break
@@ -373,7 +375,9 @@ class _Inquiry:
 
     async def _without(self, leaving: Sequence[tuple[Object, LeavingPod]]) -> Sequence[str]:
         """Return the nodes that accept the pod once other pods have left their room."""
-        kept = [resized(pod) for pod, known in leaving if not known.terminates]
+        kept = [
+            resized(pod) for pod, known in leaving if not known.terminates and not known.nominated
+        ]
         async with self._lifts.lifted([pod for pod, _ in leaving], kept):
             (answer,) = await self._ask([(self._pod, ALL)])
         return answer.candidates or ()

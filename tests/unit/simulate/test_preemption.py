@@ -1,4 +1,4 @@
-"""What `why` says of preemption, by kube-scheduler's message and by what the world has."""
+"""What `why` reports of preemption, by kube-scheduler's message and by what the world has."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _pod(name: str = "p", priority: int = 100, **metadata: Any) -> Object:
     }
 
 
-def _said(message: str, pod: Object | None = None, world: World | None = None) -> list[str]:
+def _printed(message: str, pod: Object | None = None, world: World | None = None) -> list[str]:
     decision = PodDecision("app/p", reason=UNSCHEDULABLE, message=message)
     return list(sentences(world or World(), pod or _pod(), decision, []))
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "printed"),
     [
         (
             "0/3 nodes are available: 3 No preemption victims found for incoming pod.",
@@ -59,14 +59,14 @@ def _said(message: str, pod: Object | None = None, world: World | None = None) -
         ),
     ],
 )
-def test_the_reason_is_the_one_of_kube_scheduler(message: str, said: str) -> None:
+def test_the_reason_is_the_one_of_kube_scheduler(message: str, printed: str) -> None:
     pod = _pod()
     pod["spec"]["priorityClassName"] = "quiet"
-    assert _said(CPU + message, pod) == [said]
+    assert _printed(CPU + message, pod) == [printed]
 
 
-def test_nothing_is_said_without_a_word_of_kube_scheduler() -> None:
-    assert _said("0/3 nodes are available: 3 Insufficient cpu.") == []
+def test_nothing_is_printed_without_a_word_of_kube_scheduler() -> None:
+    assert _printed("0/3 nodes are available: 3 Insufficient cpu.") == []
 
 
 def test_a_nominated_pod_names_its_node_and_whom_it_waits_for() -> None:
@@ -126,12 +126,12 @@ def test_a_budget_that_a_preemption_breaks_is_named(
     kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
     world.add({**kind, "metadata": metadata, "spec": spec, "status": status})
     decision = PodDecision("app/p", node="n", preempted=["app/a", "app/b"])
-    said = list(sentences(world, _pod(), decision, []))
-    assert said[0] == (
+    printed = list(sentences(world, _pod(), decision, []))
+    assert printed[0] == (
         "kube-scheduler would preempt 2 pods with a lower priority on n: app/a, app/b."
     )
     assert (
-        said[1:]
+        printed[1:]
         == [
             "That breaks PodDisruptionBudget app/keep: it covers 2 of them and allows 1 disruption."
         ]

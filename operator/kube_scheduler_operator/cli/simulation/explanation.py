@@ -364,6 +364,14 @@ def _awaited_line(awaited: Awaited, known: str) -> str:
 
     `known` is what is printed about these pods before.
     """
+    fits = f"it fits on {counted(len(awaited.nodes), 'node')} ({_named(awaited.nodes)})"
+    holding = [f"{pod.pod} on {pod.node}" for pod in awaited.pods if pod.nominated]
+    if holding:
+        pods = "a nominated pod" if len(holding) == 1 else "nominated pods"
+        return (
+            f"kube-scheduler keeps room for {pods} of the same or a higher priority: "
+            f"{first_names(holding)}. Without, {fits}: this was tried."
+        )
     ending = [pod for pod in awaited.pods if pod.terminates]
     resized = [pod for pod in awaited.pods if not pod.terminates]
     ends = []
@@ -377,7 +385,6 @@ def _awaited_line(awaited: Awaited, known: str) -> str:
         amounts = "; ".join(amount for pod in resized[:_NAMED] for amount in pod.amounts)
         names = first_names([pod.pod for pod in resized])
         ends.append(f"the resize of {names} has ended ({amounts})")
-    fits = f"it fits on {counted(len(awaited.nodes), 'node')} ({_named(awaited.nodes)})"
     return f"Once {' and '.join(ends)}, {fits} without a change: this was tried."
 
 
