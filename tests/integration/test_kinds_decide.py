@@ -150,3 +150,34 @@ def test_the_members_of_a_group_are_placed_together(version: str) -> None:
     assert placed(decide(version, objects, pods, gates)) == [False]
     objects, pods, gates = members(version, 2)
     assert placed(decide(version, objects, pods, gates)) == [True, True]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_driver_that_a_node_lacks_keeps_its_volumes_away_from_1_37_on(version: str) -> None:
+    """CSIDriver's spec.preventPodSchedulingIfMissing, on by default from 1.37 on."""
+    storage = "storage.k8s.io/v1"
+    driver = of("CSIDriver", "d", {"preventPodSchedulingIfMissing": True}, storage)
+    csi_node = of("CSINode", "a", {"drivers": []}, storage)
+    volume = of("PersistentVolume", "v", {"csi": {"driver": "d", "volumeHandle": "h"},
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+        "claimRef": {"namespace": "default", "name": "c", "uid": "c"}}, "v1")  # fmt: skip
+    claim: Object = of("PersistentVolumeClaim", "c", {"volumeName": "v"}, "v1")
+    claim["metadata"] |= {
+        "namespace": "default", "uid": "c",
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+    }  # fmt: skip
+    claim["status"] = {"phase": "Bound"}
+    waiting = pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    objects = [node("a", "z"), csi_node, driver, volume, claim]
+    assert placed(decide(version, objects, [waiting])) == [releases.minor(version) < 37]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_feature_that_a_pod_needs_is_one_that_its_node_declares(version: str) -> None:
+    """hostUsers with hostNetwork, by the plugin NodeDeclaredFeatures, on from 1.36 on."""
+    feature = "UserNamespacesHostNetworkSupport"
+    waiting = pod("p", hostNetwork=True, hostUsers=False)
+    assert placed(decide(version, [node("a", "z")], [waiting])) == [releases.minor(version) < 36]
+    declares = node("a", "z")
+    declares["status"]["declaredFeatures"] = [feature]
+    assert placed(decide(version, [declares], [waiting])) == [True]

@@ -90,6 +90,7 @@ _ANNOTATIONS: Final = frozenset(
 _POD_SPEC: Final = (
     "affinity",
     "hostNetwork",
+    "hostUsers",  # a feature that a node has to declare
     "nodeName",
     "nodeSelector",
     "os",
@@ -119,20 +120,29 @@ _POD_STATUS: Final = (
     "resources",
     "startTime",
 )
-_CONTAINER: Final = ("image", "name", "resources", "restartPolicy")
+_POD_CONDITIONS: Final = (
+    "DisruptionTarget",  # the victim of a preemption keeps the other Pod from preempting more
+    "PodResize",
+    "PodScheduled",
+)
+_CONTAINER: Final = ("image", "name", "resources", "restartPolicy", "restartPolicyRules")
 _PORT: Final = ("hostPort", "hostIP", "protocol", "containerPort")
 _VOLUMES: Final = (
     "awsElasticBlockStore",
     "azureDisk",
+    "azureFile",
     "cinder",
     "csi",
     "ephemeral",
     "gcePersistentDisk",
     "iscsi",
     "persistentVolumeClaim",
+    "portworxVolume",
     "rbd",
+    "vsphereVolume",
 )
-"""Sources of volumes that restrict where a pod can run."""
+"""Sources of volumes that restrict where a pod can run; also those that CSI drivers have replaced,
+because they count for the limits of the drivers."""
 _VOLUME_SPEC: Final = (
     "accessModes",
     "capacity",
@@ -145,9 +155,12 @@ _VOLUME_SPEC: Final = (
     "volumeMode",
     "awsElasticBlockStore",
     "azureDisk",
+    "azureFile",
     "cinder",
     "gcePersistentDisk",
+    "portworxVolume",
     "volumeAttributesClassName",
+    "vsphereVolume",
 )
 
 
@@ -202,7 +215,13 @@ def _conditions(
 def _container(container: Mapping[str, Any]) -> Object:
     kept = _kept(container, _CONTAINER)
     ports = [_kept(port, _PORT) for port in _items(container.get("ports")) if port.get("hostPort")]
-    return kept | ({"ports": ports} if ports else {})
+    # Options of a mount are a feature that a node has to declare; its path decides nothing.
+    mounts = [
+        _kept(mount, ("name", "bindMountOptions"))
+        for mount in _items(container.get("volumeMounts"))
+        if mount.get("bindMountOptions")
+    ]
+    return kept | ({"ports": ports} if ports else {}) | ({"volumeMounts": mounts} if mounts else {})
 
 
 def _volume(volume: Mapping[str, Any]) -> Object | None:
@@ -239,9 +258,7 @@ def _pod(pod: Mapping[str, Any]) -> Object:
                 {"ready": True, "image": "", "imageID": "", **entry} for entry in resized
             ]
     fields = ("type", "status", "reason", "message", "lastTransitionTime")
-    # A pod that terminates because of a preemption keeps another one from preempting more.
-    kept = ("PodResize", "PodScheduled", "DisruptionTarget")
-    status |= _conditions(reported, lambda type_: type_.startswith(kept), fields)
+    status |= _conditions(reported, lambda type_: type_.startswith(_POD_CONDITIONS), fields)
     return {"spec": spec, "status": status}
 
 
@@ -252,7 +269,7 @@ def _node(node: Mapping[str, Any]) -> Object:
     for condition in status.get("conditions", ()):
         if condition.get("status") == "True":
             condition.pop("message", None)
-    spec = _kept(node.get("spec"), ("taints", "unschedulable", "providerID"))
+    spec = _kept(node.get("spec"), ("podPreemptionPolicy", "providerID", "taints", "unschedulable"))
     return {"spec": spec, "status": status}
 
 
@@ -287,6 +304,16 @@ def _persistent_volume(volume: Mapping[str, Any]) -> Object:
     if csi := (volume.get("spec") or {}).get("csi"):
         spec["csi"] = _kept(csi, ("driver", "volumeHandle"))
     return {"spec": spec, "status": _kept(volume.get("status"), ("phase",))}
+
+
+def _claim_status(status: Mapping[str, Any]) -> Object:
+    """Return the status of a ResourceClaim, of its devices without the data of drivers."""
+    kept = _kept(status, ("allocation", "reservedFor"))
+    fields = ("driver", "pool", "device", "shareID", "conditions")
+    devices = [_kept(device, fields) for device in _items(status.get("devices"))]
+    if used := [device for device in devices if device.get("conditions")]:
+        kept["devices"] = used
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +404,14 @@ KINDS: Final = {
         WorldKind(CSI_NODES, _parts(spec=("drivers",))),
         WorldKind(
             CSI_DRIVERS,
-            _parts(spec=("attachRequired", "storageCapacity", "volumeLifecycleModes")),
+            _parts(
+                spec=(
+                    "attachRequired",
+                    "preventPodSchedulingIfMissing",
+                    "storageCapacity",
+                    "volumeLifecycleModes",
+                )
+            ),
         ),
         WorldKind(
             CSI_CAPACITIES,
@@ -391,7 +425,7 @@ KINDS: Final = {
             RESOURCE_CLAIMS,
             lambda obj: {
                 "spec": obj.get("spec") or {},
-                "status": _kept(obj.get("status"), ("allocation", "reservedFor")),
+                "status": _claim_status(mapping(obj.get("status"))),
             },
         ),
         WorldKind(CLAIM_TEMPLATES, _whole("spec"), read_by_scheduler=False),

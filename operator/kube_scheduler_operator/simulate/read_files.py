@@ -49,7 +49,7 @@ _ALIAS: Final = re.compile(r"(?:- |: )[&*]\w")
 """Items that refer to each other cannot be read one by one."""
 _UNUSED: Final = re.compile(
     r"^( *)(- )?(?:args|command|env|envFrom|f:[^\n]*|livenessProbe|managedFields|readinessProbe|"
-    r"startupProbe|volumeMounts):[ \t]*\n",
+    r"startupProbe|(volumeMounts)):[ \t]*\n",
     re.MULTILINE,
 )
 """Keys of long values that no world has."""
@@ -404,8 +404,9 @@ def without_unused(document: str) -> str:
     """Remove the lines of values that no world has: parsing them takes minutes."""
     kept: list[str] = []
     at = 0
+    uses_mounts = "bindMountOptions" in document
     for match in _UNUSED.finditer(document):
-        if match.start() < at:
+        if match.start() < at or (match[3] and uses_mounts):
             continue
         indent, first = len(match[1]), match[2] is not None
         # The first key of an item stays, because its dash begins the item.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.kube.resource import Resource
 from kube_scheduler_operator.simulate.autoscaling_kinds import (
     AUTOSCALER_STATUS,
     MACHINE_DEPLOYMENTS,
@@ -14,6 +15,7 @@ from kube_scheduler_operator.simulate.autoscaling_kinds import (
 )
 from kube_scheduler_operator.simulate.kinds import (
     CLAIMS,
+    CSI_DRIVERS,
     DAEMON_SETS,
     KINDS,
     NAMES_ITS_NODE,
@@ -22,6 +24,7 @@ from kube_scheduler_operator.simulate.kinds import (
     VOLUMES,
     strip,
 )
+from kube_scheduler_operator.simulate.kinds import RESOURCE_CLAIMS as CLAIMS_OF_DEVICES
 from kube_scheduler_operator.simulate.world import World
 
 from ...new_nodes import daemon_set, machine_deployment
@@ -202,3 +205,30 @@ def test_a_logskeeps_what_scheduling_reads_of_its_pods() -> None:
     assert SECRET not in json.dumps(kept)
     assert kept["spec"]["template"]["spec"]["hostNetwork"]
     assert kept["spec"]["template"]["spec"]["containers"][0]["resources"] == container["resources"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "part", "value"),
+    [
+        (PODS, "spec", {"hostUsers": False}),
+        (PODS, "spec", {"containers": [{"name": "c", "restartPolicyRules": [{"action": "x"}]}]}),
+        (PODS, "spec", {"volumes": [{"name": "v", "vsphereVolume": {"volumePath": "p"}}]}),
+        (PODS, "status", {"allocatedResources": {"cpu": "1"}}),
+        (PODS, "status", {"conditions": [{"type": "DisruptionTarget", "status": "True",
+                                          "reason": "PreemptionByScheduler"}]}),
+        (NODES, "spec", {"podPreemptionPolicy": {"disableResizePreemption": ["x"]}}),
+        (VOLUMES, "spec", {"azureFile": {"shareName": "s"}}),
+        (CSI_DRIVERS, "spec", {"preventPodSchedulingIfMissing": True}),
+        (CLAIMS_OF_DEVICES, "status", {"devices": [{"driver": "d", "pool": "p", "device": "x",
+                                                    "conditions": [{"type": "Bound"}]}]}),
+    ],
+)  # fmt: skip
+def test_what_a_plugin_reads_is_kept(resource: Resource, part: str, value: dict[str, Any]) -> None:
+    """Each is read by a plugin of kube-scheduler 1.37, as its sources show."""
+    assert strip(KINDS[resource], {"metadata": {"name": "a"}, part: value})[part] == value
+
+
+def test_the_data_of_drivers_is_not_kept() -> None:
+    device = {"driver": "d", "device": "x", "data": {"note": SECRET}, "networkData": {"x": SECRET}}
+    claim = {"metadata": {}, "status": {"devices": [{**device, "conditions": [{"type": "A"}]}]}}
+    assert SECRET not in json.dumps(strip(KINDS[CLAIMS_OF_DEVICES], claim))

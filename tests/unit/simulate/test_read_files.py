@@ -293,3 +293,18 @@ def test_ordinary_aliases_are_read(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(_list(*pods)))
     assert "&" in file.read_text()
     assert len(read_files([file]).world.objects[PODS]) == 500
+
+
+@pytest.mark.parametrize("options", ["", "      bindMountOptions: [noexec]\n"])
+def test_mounts_are_read_only_for_their_options(options: str, tmp_path: Path) -> None:
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  containers:\n  - name: c\n"
+        f"    volumeMounts:\n    - name: v\n      mountPath: /secret\n{options}"
+    )
+    path = tmp_path / "pod.yaml"
+    path.write_text(text)
+    pod = read_files([path]).world.get(PODS, "p", "default")
+    assert pod is not None
+    (container,) = pod["spec"]["containers"]
+    mounts = [{"name": "v", "bindMountOptions": ["noexec"]}] if options else None
+    assert container.get("volumeMounts") == mounts
