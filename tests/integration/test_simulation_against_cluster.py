@@ -12,7 +12,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPSConnection
@@ -36,7 +36,7 @@ from kube_scheduler_operator.simulate.decisions import (
     ScoreLog,
     scheduled_condition,
 )
-from kube_scheduler_operator.simulate.kinds import KINDS
+from kube_scheduler_operator.simulate.kinds import KINDS, WorldKind
 from kube_scheduler_operator.simulate.probes import ALL, families_of, probe, probe_profiles
 from kube_scheduler_operator.simulate.process import binary_version
 from kube_scheduler_operator.simulate.run import Run, RunOptions
@@ -175,13 +175,31 @@ class Cluster:
     def read(self) -> World:
         """As `kubectl get` reads it."""
         world = World()
-        for resource in KINDS:
-            for obj in self._api.request("GET", resource.path())["items"]:
-                world.add({**obj, "apiVersion": resource.api_version, "kind": resource.kind})
+        for kind in KINDS.values():
+            for obj in self._listed(kind):
+                world.add(obj)
         return world
 
+    def _listed(self, kind: WorldKind) -> list[dict[str, Any]]:
+        """The objects of a kind, in the newest version that is served; none if none is."""
+        for resource in kind.versions():
+            try:
+                items = self._api.request("GET", resource.path())["items"]
+            except RefusedError as error:
+                if "could not find the requested resource" not in str(error):
+                    raise
+            else:
+                typed = {"apiVersion": resource.api_version, "kind": resource.kind}
+                return [{**obj, **typed} for obj in items]
+        return []
+
     def start(self, binary: Path, config: Mapping[str, Any], folder: Path) -> None:
-        connection = {"kubeconfig": str(self._api.kubeconfig), "qps": 1000, "burst": 1000}
+        connection = {
+            **config.get("clientConnection", {}),
+            "kubeconfig": str(self._api.kubeconfig),
+            "qps": 1000,
+            "burst": 1000,
+        }
         file = folder / f"config-{time.monotonic_ns()}.json"
         file.write_text(json.dumps({**config, "clientConnection": connection}))
         command: list[str | Path] = [binary, f"--config={file}", "--secure-port=0", *SCORE_FLAGS]
@@ -202,17 +220,24 @@ class Cluster:
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
         return self._api.request("POST", f"{path}?dryRun=All", {**_typed(), **pod})
 
-    def decide(self, *pods: Mapping[str, Any], scored: int = 0) -> list[PodDecision]:
+    def decide(
+        self,
+        *pods: Mapping[str, Any],
+        scored: int = 0,
+        between: Callable[[], None] = lambda: None,
+    ) -> list[PodDecision]:
         """Create pods, wait until kube-scheduler has decided, and delete them.
 
         Args:
             pods: as a user writes them.
             scored: the number of nodes whose scores are expected in kube-scheduler's log.
+            between: called while the pods still exist.
         """
         for pod in pods:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
             self._create(path, {**_typed(), **pod})
         decisions = [self._decision(pod, scored) for pod in pods]
+        between()
         for pod in pods:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
             name = pod["metadata"]["name"]

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from ..base.objects import mapping
+from ..base.objects import entries, mapping
 from ..base.times import rfc3339
 from ..kube.resource import EVENTS_V1
 from .controllers import Controllers
-from .kinds import CLAIMS, PODS, VOLUMES, Object
-from .patches import UnknownPatchError, merged, patched
+from .kinds import CLAIMS, NODES, PODS, VOLUMES, Object
+from .patches import UnknownPatchError, patched
 from .store import WorldStore
 from .targets import Target
 
+_COPIED: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 _SUBRESOURCES: Final = frozenset({"", "binding", "status"})
 
 
@@ -124,16 +125,31 @@ class Writes:
         node = str(mapping(binding.get("target")).get("name") or "")
         self._listener.bound(pod, node)
         pod["spec"]["nodeName"] = node
+        self._label(pod, node)
         condition = {
             "type": "PodScheduled",
             "status": "True",
             # Extenders estimate the load of pods that were bound after the last measurement.
             "lastTransitionTime": self._now(),
         }
-        pod["status"] = merged(pod["status"], {"conditions": [condition]})
+        # The whole condition is another one, without the reason of an earlier attempt.
+        conditions = entries(pod["status"].get("conditions"))
+        others = [one for one in conditions if one.get("type") != condition["type"]]
+        pod["status"]["conditions"] = [*others, condition]
         pod["status"].pop("nominatedNodeName", None)
         self._store.put(PODS, pod)
         return Answer(201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
+
+    def _label(self, pod: Object, name: str) -> None:
+        """Copy the labels of the node that the admission plugin PodTopologyLabels copies.
+
+        It does from 1.35 on.
+        """
+        node = self._store.get(NODES, ("", name)) or {}
+        labels = mapping(mapping(node.get("metadata")).get("labels"))
+        copied = {key: labels[key] for key in _COPIED if key in labels}
+        if copied:
+            pod["metadata"]["labels"] = {**mapping(pod["metadata"].get("labels")), **copied}
 
     def _delete(self, write: Write, known: Object) -> Answer:
         if problem := _precondition(known, write.body.get("preconditions")):
@@ -143,17 +159,24 @@ class Writes:
         if target.resource == PODS:
             self._controllers.pod_deleted(gone)
             self._listener.deleted(gone)
+            gone["metadata"]["deletionTimestamp"] = self._now()
             return Answer(200, gone)
         return Answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
     def _change(self, write: Write, known: Object) -> Answer:
-        target, sent = write.target, write.body
-        if problem := _precondition(known, sent.get("metadata")):
+        target, sent = write.target, mapping(write.body.get("metadata"))
+        uid, own = sent.get("uid"), known["metadata"].get("uid")
+        if write.method == "PATCH" and uid and uid != own:
+            # A patch has no such precondition; the UID is a field that cannot change.
+            return _invalid(target, f"metadata.uid: {uid}: field is immutable")
+        if problem := _precondition(known, sent):
             return _conflict(target, problem)
         try:
             changed = _changed(write, known)
         except UnknownPatchError as error:
             raise UnexpectedRequestError(f"a patch of type {error} is not simulated") from None
+        if target.resource == PODS and _nominates_bound(known, changed):
+            return _invalid(target, "status.nominatedNodeName: the pod is already bound")
         stored = self._store.put(target.resource, changed)
         self._report(target, stored)
         # A controller may have changed it again.
@@ -196,6 +219,13 @@ def _unbindable(pod: Mapping[str, Any]) -> str:
     return ""
 
 
+def _nominates_bound(known: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+    before, after = mapping(known.get("status")), mapping(changed.get("status"))
+    nominated = after.get("nominatedNodeName")
+    is_new = bool(nominated) and nominated != before.get("nominatedNodeName")
+    return is_new and bool(mapping(known.get("spec")).get("nodeName"))
+
+
 def _precondition(known: Mapping[str, Any], sent: Any) -> str:
     """Return which precondition of a write an object does not fulfil; empty: it fulfils all."""
     preconditions, metadata = mapping(sent), known["metadata"]
@@ -209,6 +239,10 @@ def _precondition(known: Mapping[str, Any], sent: Any) -> str:
 def _conflict(target: Target, problem: str) -> Answer:
     message = f'Operation cannot be fulfilled on {target.resource.name} "{target.name}": {problem}'
     return failure(409, "Conflict", message)
+
+
+def _invalid(target: Target, problem: str) -> Answer:
+    return failure(422, "Invalid", f'{target.resource.kind} "{target.name}" is invalid: {problem}')
 
 
 def not_found(target: Target) -> Answer:

@@ -37,10 +37,15 @@ def pod(name: str, metadata: Object | None = None, **spec: Any) -> Object:
     }
 
 
+def node(name: str, labels: Object) -> Object:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
 @pytest.fixture
 def writes() -> Writes:
     world = World()
     for one in (
+        node("a", {"kubernetes.io/hostname": "a", "topology.kubernetes.io/zone": "z"}),
         pod("bound"),
         pod("gone", {"deletionTimestamp": "2026-01-01T00:00:00Z"}),
         {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
@@ -92,7 +97,7 @@ def test_a_pod_is_bound_once(writes: Writes) -> None:
 
 @pytest.mark.parametrize(
     ("method", "subresource", "key"),
-    [("POST", "/binding", "metadata"), ("PATCH", "/status", "metadata"),
+    [("POST", "/binding", "metadata"), ("PUT", "/status", "metadata"),
      ("DELETE", "", "preconditions")],
 )  # fmt: skip
 def test_another_uid_is_a_conflict(writes: Writes, method: str, subresource: str, key: str) -> None:
@@ -102,6 +107,25 @@ def test_another_uid_is_a_conflict(writes: Writes, method: str, subresource: str
     body = {key: {"uid": "uid-free"}}
     answer = write(writes, method, f"{PODS}/free{subresource}", body, STRATEGIC)
     assert answer.code in (200, 201)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("free", {"metadata": {"uid": "another"}}),
+        ("bound", {"status": {"nominatedNodeName": "a"}}),
+    ],
+)
+def test_what_cannot_change_is_invalid(writes: Writes, name: str, body: Object) -> None:
+    answer = write(writes, "PATCH", f"{PODS}/{name}/status", body, STRATEGIC)
+    assert (answer.code, answer.obj["reason"]) == (422, "Invalid")
+
+
+def test_a_bound_pod_has_the_zone_of_its_node(writes: Writes) -> None:
+    """PodTopologyLabels, an admission plugin, copies them from 1.35 on."""
+    write(writes, "POST", f"{PODS}/free/binding", {"target": {"name": "a"}})
+    bound = write(writes, "PATCH", f"{PODS}/free/status", {}, STRATEGIC).obj
+    assert bound["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z"}
 
 
 def test_a_name_is_taken_once(writes: Writes) -> None:
