@@ -107,7 +107,7 @@ def test_requests_are_answered_as_by_a_real_api_server(
 
 
 def _has_listed_pods(proxy: RecordingProxy) -> bool:
-    """Whether it knows all Pods of the world; those that come later are no part of its lists."""
+    """Whether it knows all Pods of the world; its lists are without those that come later."""
     watches = [each for each in list(proxy.exchanges) if each.watches and each.parts[-1] == "pods"]
     return any(each.events and each.events[-1]["type"] == "BOOKMARK" for each in watches)
 
