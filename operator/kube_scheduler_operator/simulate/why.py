@@ -535,9 +535,6 @@ class _Inquiry:
             known = kinds.get(key)
             kinds[key] = (node, 1) if known is None else (known[0], known[1] + 1)
         often = sorted(kinds.values(), key=lambda kind: -kind[1])[:_MOST_KINDS]
-        # Once a probe is decided, kube-scheduler knows that the pod is forgotten, and cannot place
-        # it on a new node.
-        await self._ask([(self._pod, ALL)])
         added = {}
         shares = self._shares({node["metadata"]["name"] for node, _ in often})
         for at, (node, count) in enumerate(often):
