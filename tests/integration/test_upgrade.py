@@ -16,7 +16,6 @@ import pytest
 from cluster import binaries, releases
 from kube_scheduler_operator.__main__ import kubectl_plugin
 
-from ..seeds import SOAK
 from .test_why import node, pod
 
 pytestmark = pytest.mark.timeout(1800, func_only=True)
@@ -148,7 +147,6 @@ def test_where_nothing_changes_the_exit_code_is_0(check: Callable[..., Any]) -> 
     assert step["placements"][0]["tried"] == 3
 
 
-@pytest.mark.skipif(not SOAK, reason="programs of four versions have to be built")
 def test_from_the_oldest_to_the_newest_each_thing_is_named_at_its_step(
     check: Callable[..., Any],
 ) -> None:

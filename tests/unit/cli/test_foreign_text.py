@@ -58,6 +58,8 @@ from .conftest import Cluster, content, objects, scheduler_pod
 
 MIRROR_POD = Path(__file__).parents[1] / "operator/controlplane/adoption/kubeadm-mirror-pod.json"
 KUBE_SCHEDULER = "--kube-scheduler"
+UPGRADE = "--upgrade"
+FROM = ("--kubernetes-version", "1.34")
 IDENTITY = (
     "apiVersion", "kind", "name", "namespace", "uid", "creationTimestamp", "nodeName", "labels",
     "type", "status", "resourceVersion", "startedAt", "lastTransitionTime", "observedGeneration",
@@ -79,7 +81,7 @@ class Row:
 
 
 ROWS = {
-    "check": Row(()),
+    "check": Row((), (UPGRADE, "1.35", "--from-files", "FILES/world.json", *FROM)),
     "status": Row(("--verbose",)),
     "history": Row(()),
     "diff": Row(("1", "2")),
@@ -190,7 +192,7 @@ def run(
 ) -> tuple[int, str, str]:
     words = [word.replace("FILES", str(files)) for word in arguments]
     output = ["-o", form] if form else []
-    if KUBE_SCHEDULER in PARSERS[command].options():
+    if KUBE_SCHEDULER in PARSERS[command].options() and (command != "check" or UPGRADE in words):
         words += [KUBE_SCHEDULER, str(files.parent / "kube-scheduler")]
     own = command.split()[0] in {one.name for one in program.PLUGIN_COMMANDS}
     entry = program.kubectl_plugin if own else program.main

@@ -1,4 +1,4 @@
-"""The kube-schedulers of this machine, by minor version, and what each says to a configuration."""
+"""The kube-schedulers of this machine by minor version, and how they take a configuration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Programs:
         self._versions: dict[Path, Version | None] = {}
 
     def of(self, version: Version) -> Program | None:
-        """Return a kube-scheduler of a minor version; None: there is none."""
+        """Return a kube-scheduler of a minor version; None: this machine has none."""
         for path in self._named:
             if self._is_of(path, version):
                 return Program(path, self._version(path) or version, named=True)

@@ -107,8 +107,8 @@ class SchedulerStep:
         if self.program is not None:
             rest = f" without {listing(self.without)}" if self.without else ""
             accepts = f"accepts configuration and flags{rest}"
-            says = f"ends: {self.answer}" if self.answer else accepts
-            yield f"tried: kube-scheduler {self.program} {says}"
+            result = f"ends: {self.answer}" if self.answer else accepts
+            yield f"tried: kube-scheduler {self.program} {result}"
         for placements in self.placements:
             yield from placements.lines()
         for text in self.unknown:

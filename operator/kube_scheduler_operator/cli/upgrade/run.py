@@ -131,7 +131,7 @@ def _kubelets(files: Sequence[tuple[str, str | bytes]]) -> Version:
     """Return the oldest version of the nodes in files.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no file has one.
     """
     versions = []
     for _, content in files:

@@ -23,7 +23,7 @@ class Pods:
     """The Pods of a cluster or of files."""
 
     simulation: Simulation | None
-    missing: str = ""  # why there are none to place
+    missing: str = ""  # why they are not known
 
 
 async def upgrade_report(

@@ -311,8 +311,8 @@ async def test_each_scheduler_of_a_cluster_is_tried_with_its_pods(
     done = await running.run("check", "--upgrade", "1.36", *flags)
     assert (done.code, done.err) == (1, "")
     assert done.out.splitlines()[2:4] == ["1.36:", f"  {CONTROL_PLANE}"]
-    said = f"tried: kube-scheduler v1.36.3 ends: refused {LOCKED_IN_36}"
-    assert done.out.count(said) == 2
+    line = f"tried: kube-scheduler v1.36.3 ends: refused {LOCKED_IN_36}"
+    assert done.out.count(line) == 2
     assert done.out.count("pods, compared with v1.35.4: 1 waiting pod could be placed") == 2
 
 

@@ -47,7 +47,7 @@ def test_what_this_version_refuses_as_well_is_reported_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("minor", [NEWEST.minor, NEWEST.minor + 1])
-def test_a_version_without_recorded_rules_is_not_known(minor: int) -> None:
+def test_the_condition_of_a_version_without_recorded_rules_is_unknown(minor: int) -> None:
     found = condition(Version(1, minor), LOCKED_IN_36)
     assert (found.status, found.reason) == ("Unknown", "NextVersionUnknown")
     assert f"the rules of 1.{minor + 1} are not on record" in found.message
@@ -61,7 +61,7 @@ def test_what_an_extender_has_to_do_is_named_with_what_is_not_known() -> None:
     assert "extenders[0] (http://x.example) has a preemptVerb: from 1.38 on" in found.message
 
 
-def test_of_an_image_with_plugins_of_its_own_nothing_is_known() -> None:
+def test_the_condition_of_an_image_with_plugins_of_its_own_is_unknown() -> None:
     found = next_version_condition(compose(inputs_with(inputs(Version(1, 35, 4)), stock=False)))
     assert (found.status, found.reason) == ("Unknown", "NextVersionUnknown")
     assert "its image may have plugins of its own" in found.message

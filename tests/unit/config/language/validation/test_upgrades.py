@@ -44,7 +44,7 @@ def test_a_doubt_remains_where_nothing_is_refused() -> None:
     assert [step.unknown for step in steps] == ["plugins of its own", "", "plugins of its own"]
 
 
-def test_extenders_that_preempt_are_told_once_what_they_have_to_accept() -> None:
+def test_what_extenders_that_preempt_have_to_accept_is_named_once() -> None:
     extenders = [{"urlPrefix": "http://y.example"}, PREEMPTING, "no extender"]
     (step,) = upgrade_steps(V37, VICTIMLESS_CANDIDATES_SINCE, refusals, extenders)
     assert step.duties == (
