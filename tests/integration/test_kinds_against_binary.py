@@ -1,7 +1,7 @@
 """What each kube-scheduler lists and watches is served from the world, in the form that it reads.
 
 Each binary runs with all feature gates that do not exclude each other, over a world with one object
-of every kind. A kind that it reads is either one of the world or stated in NOT_SERVED.
+of every kind that it may read. A kind that it reads is one of the world or stated in NOT_SERVED.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ Object = dict[str, Any]
 
 def world() -> World:
     made = World()
-    for resource in KINDS:
+    for kind in KINDS.values():
+        if not kind.read_by_scheduler:
+            continue
+        resource = kind.resource
         metadata = {"name": f"a-{resource.plural}"}
         if resource.namespaced:
             metadata["namespace"] = "default"

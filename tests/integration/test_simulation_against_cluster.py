@@ -57,6 +57,8 @@ _TYPES: Final = {
     "DELETE": "application/json",
     "PATCH": "application/merge-patch+json",
 }
+NOT_SERVED: Final = "the server could not find the requested resource"
+"""What the API server answers about a kind that it does not serve."""
 SETTLING: Final = 0.1
 """Seconds after the deletion of a pod until kube-scheduler's cache has noticed it."""
 LOG_DELAY: Final = 5.0
@@ -115,10 +117,13 @@ class Client:
         self._connection = HTTPSConnection(host, timeout=TEST_SECONDS, context=api.tls)
 
     def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        content = None if body is None else json.dumps(body)
-        self._connection.request(method, path, content, {"Content-Type": _TYPES[method]})
+        sent = None if body is None else json.dumps(body)
+        self._connection.request(method, path, sent, {"Content-Type": _TYPES[method]})
         response = self._connection.getresponse()
-        obj = json.loads(response.read())
+        content = response.read()
+        if response.status == 404 and not content.startswith(b"{"):
+            raise RefusedError(f"{method} {path}: {NOT_SERVED}")  # the group does not exist
+        obj = json.loads(content)
         if response.status >= 400:
             raise RefusedError(f"{method} {path}: {obj['message']}")
         assert isinstance(obj, dict)
@@ -186,7 +191,7 @@ class Cluster:
             try:
                 items = self._api.request("GET", resource.path())["items"]
             except RefusedError as error:
-                if "could not find the requested resource" not in str(error):
+                if NOT_SERVED not in str(error):
                     raise
             else:
                 typed = {"apiVersion": resource.api_version, "kind": resource.kind}
