@@ -68,7 +68,7 @@ def test_waiting_pods_are_grouped_by_cause(
     }
     (tape,) = (each for each in others if each["pods"] == ["default/tape"])
     assert tape["cause"] == "node(s) didn't match Pod's node affinity/selector"
-    assert tape["fix"] == "remove disk=tape from the nodeSelector"
+    assert tape["fix"] == "label a node: kubectl label node NODE disk=tape"
 
 
 def test_the_text_names_pods_owners_and_what_helps(
