@@ -232,10 +232,18 @@ def _approvals() -> Policy:
     def value(owner: str, field: str) -> str:
         return f'({owner} == null ? "" : {owner}.?spec.?placementCheck.?{field}.orValue(""))'
 
+    def others(owner: str) -> str:
+        field = f"{owner}.?spec.?placementCheck.?approvedSchedulers.orValue({{}})"
+        return f"({owner} == null ? {{}} : {field})"
+
     given, before = value("object", "approved"), value("oldObject", "approved")
+    of_schedulers = (
+        f"{others('object')}.exists(name, {others('object')}[name] != "
+        f'"" && {others("object")}[name] != {others("oldObject")}[?name].orValue(""))'
+    )
     mode, old = value("object", "mode"), value("oldObject", "mode")
     gate = text("Gate")
-    approves = f'{given} != "" && {given} != {before}'
+    approves = f'({given} != "" && {given} != {before}) || {of_schedulers}'
     weakens = f"{old} == {gate} && {mode} != {gate}"
     right = (
         f"authorizer.group({text(GROUP)}).resource({text('operatorsettings')})"

@@ -111,6 +111,10 @@ def test_refused_with_the_field(settings: Kind, pods: dict[str, Any], message: s
         ({"timeoutSeconds": 29}, "must be at least 30, in which a Pod with two images can start"),
         ({"timeoutSeconds": 1801}, "less than or equal to 1800"),
         ({"approved": "yes"}, "must be status.placementCheck.configuration, 64 hexadecimal digits"),
+        (
+            {"approvedSchedulers": {"a": "yes"}},
+            "must be status.placementCheck.configuration of",
+        ),
         ({"hold": True}, "unknown field"),
     ],
 )
@@ -124,6 +128,7 @@ def test_a_wrong_check_is_refused_with_the_field(
 @pytest.mark.parametrize("mode", ["", "Off", "Warn", "Gate"])
 def test_every_mode_of_a_check_is_accepted(settings: Kind, mode: str) -> None:
     check = {"mode": mode, "timeoutSeconds": 30, "approved": "0123456789abcdef" * 4}
+    check["approvedSchedulers"] = {"batch": "0123456789abcdef" * 4, "web": ""}
     settings.create({"placementCheck": check}, CLUSTER)
     found: dict[str, Any] = {
         "configuration": "0" * 64,
@@ -131,7 +136,11 @@ def test_every_mode_of_a_check_is_accepted(settings: Kind, mode: str) -> None:
         "state": "Held",
         "message": "x",
     }
-    found |= {"running": "", "ran": [f"{number:064d}" for number in range(20)]}
+    found |= {
+        "running": "",
+        "settings": "1" * 64,
+        "ran": [f"{number:064d}" for number in range(20)],
+    }
     settings.set_status(CLUSTER, {"placementCheck": found})
     assert settings.get(CLUSTER)["status"]["placementCheck"] == found
 

@@ -373,6 +373,13 @@ def test_approving_an_edit_and_ending_the_gate_need_a_right_of_their_own(world: 
         world.bind("approver", f"{names.PROGRAM}-approve")
         world.wait(lambda: not refusal(lambda: approve(approver)), 30, "no right yet")
         check(writer, approved=None)
+        of_scheduler = {"batch": f"{time.monotonic_ns():064x}"}
+        assert right in refusal(lambda: check(writer, approvedSchedulers=of_scheduler))
+        assert not refusal(lambda: check(approver, approvedSchedulers=of_scheduler))
+        check(writer, timeoutSeconds=90)  # what is approved stays so
+        changed = {"batch": f"{time.monotonic_ns():064x}"}
+        assert right in refusal(lambda: check(writer, approvedSchedulers=changed))
+        check(writer, approvedSchedulers=None)
     finally:
         world.api.request("DELETE", path)
 

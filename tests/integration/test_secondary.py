@@ -415,3 +415,61 @@ def _bind_a_pod(world: World, namespace: str, name: str, log: Path) -> None:
         30,
         "no event of this scheduler",
     )
+
+
+@pytest.fixture
+def gate(world: World) -> Iterator[str]:
+    """The path of OperatorSettings with a Gate; deleted at the end, with what it holds."""
+    path = f"{GROUP}/operatorsettings"
+    kind = {"apiVersion": GROUP.removeprefix("/apis/"), "kind": "OperatorSettings"}
+    spec = {"placementCheck": {"mode": "Gate"}}
+    made = {**kind, "metadata": {"name": "cluster"}, "spec": spec}
+    world.api.request("POST", path, made)
+    yield f"{path}/cluster"
+    world.api.request("DELETE", f"{path}/cluster")
+
+
+@pytest.mark.presubmit
+def test_with_a_gate_an_edit_waits_for_its_approval_and_delays_no_other_one(
+    world: World, mine: str, gate: str
+) -> None:
+    """No node of this cluster can run the simulation, so what the edit changes is not known."""
+
+    def record() -> dict[str, Any]:
+        return dict(world.status(mine).get("placementCheck") or {})
+
+    other = f"{mine}-b"
+    for name in (mine, other):
+        world.put(name, replicas=1, config={"percentageOfNodesToScore": 50})
+    first = world.wait_installed(mine)
+    world.wait_installed(other)
+    world.wait(lambda: len(record().get("ran", ())) == 1)
+    world.put(mine, replicas=1, config={"percentageOfNodesToScore": 7}, logLevel="Debug")
+    world.wait(lambda: world.condition(mine, "PlacementCheckProgressing")[1] == "Held")
+    message = world.condition(mine, "PlacementCheckProgressing")[2]
+    assert f"kubectl scheduler rollout approve --scheduler {mine}" in message
+    world.wait(lambda: world.installed(mine) not in ("", first))
+    kept = world.installed(mine)
+    data = world.get(f"{CORE}/configmaps/{mine}-config-{kept}")["data"]
+    config = json.loads(data["config.yaml"])
+    assert config["percentageOfNodesToScore"] == 50
+    assert "-v=4" in data["pod.yaml"], "the log level does not wait"
+    world.put(other, replicas=2, config={"percentageOfNodesToScore": 50})
+    world.wait(lambda: world.status(other).get("readyReplicas") == 2)
+    time.sleep(2)
+    assert world.writes_within(5) == [], world.proxy.bodies
+    world.operator.kill()
+    approvals = {mine: record()["configuration"]}
+    patch = {"spec": {"placementCheck": {"approvedSchedulers": approvals}}}
+    world.api.request("PATCH", gate, patch)
+    world.start()
+    world.wait(lambda: world.installed(mine) not in ("", kept))
+    data = world.get(f"{CORE}/configmaps/{mine}-config-{world.installed(mine)}")["data"]
+    assert json.loads(data["config.yaml"])["percentageOfNodesToScore"] == 7
+    assert record()["state"] == "Approved"
+    world.wait(lambda: len(record()["ran"]) == 2)
+    world.put(mine, replicas=1, config={"percentageOfNodesToScore": 50})
+    world.wait(lambda: world.installed(mine) not in ("", kept), 60, lambda: world.status(mine))
+    assert world.condition(mine, "PlacementCheckProgressing")[0] == "False", "what ran returns"
+    world.delete(other)
+    world.wait(lambda: world.made(other) == set())

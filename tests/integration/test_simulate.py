@@ -16,8 +16,12 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.operator.engine import placement_run
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion, PlacementRules
+from kube_scheduler_operator.operator.model.snapshot import CheckIdentity
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.edit_effect import EditEffect, edit_effect
+from kube_scheduler_operator.simulate.extenders import measured_at
 from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE
 from kube_scheduler_operator.simulate.placements import placements
 from kube_scheduler_operator.simulate.probes import acceptances
@@ -428,6 +432,52 @@ def test_an_obstacle_of_today_hides_none_that_the_edit_adds(kube_scheduler_binar
     assert (harmless.worse, harmless.unplaced, harmless.is_known) == (False, [], True)
     assert (hidden.worse, hidden.is_known) == (False, False)
     assert sorted(hidden.unplaced) == ["default/other", "default/web"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((0.95, ["web"]), (0.6, ["web"])), ((0.6, ["none"]), (0.6, ["web"]))],
+    ids=["a limit of the LoadPolicy", "the Pods of the agent"],
+)
+def test_an_edit_of_what_an_agent_decides_by_is_tried_at_the_load_of_the_moment(
+    before: tuple[float, list[str]],
+    after: tuple[float, list[str]],
+    kube_scheduler_binary: Path,
+) -> None:
+    """Both nodes are at 90 %: with a limit of 60 % for Pods of profile web, those fit nowhere."""
+    world = World(annotations=True)
+    web = {"schedulerName": "web"}
+    pods = (
+        owned("web-1", "1m", "a", **web),
+        owned("web-2", "1m", **web),
+        owned("other", "1m", "b"),
+    )
+    for obj in (_measured("a", 0.9), _measured("b", 0.9), *pods):
+        world.add(obj)
+    world.complete()
+    entry = {"urlPrefix": "http://127.0.0.1:5401/load", "filterVerb": "filter",
+             "nodeCacheCapable": True}  # fmt: skip
+
+    def rules(limit: float, schedulers: list[str]) -> RunOptions:
+        config = {"profiles": [{"schedulerName": "web"}, {}], "extenders": [entry]}
+        agent = {"policies": [{"name": "load-aware"}], "loadPolicy": "cluster"}
+        decides = PlacementRules(
+            {**default_configuration(), **config},
+            agents={"load": {**agent, "schedulerNames": schedulers}},
+            load_policies={"cluster": _load_policy(limit)["spec"]},
+        )
+        identity = CheckIdentity("after", "before", "")
+        question = PlacementQuestion(identity, decides, decides, "", (), 60)
+        made = placement_run._options(decides, question, "v1.35.4", [])
+        return replace(made, binary=kube_scheduler_binary, now=measured_at(world))
+
+    old, new = rules(*before), rules(*after)
+    effect = asyncio.run(_effect(world, old, new))
+    (reason,) = effect.lost
+    assert (reason.startswith("load-aware: "), effect.lost[reason]) == (True, ["default/web-1"])
+    assert list(effect.newly_waiting.values()) == [["default/web-2"]]
+    (unknown,) = placement_run.at_another_load(old.extenders, new.extenders)
+    assert "SchedulerExtender load rejects at another load" in unknown
 
 
 def test_plugins_that_no_probe_reaches_are_not_known(kube_scheduler_binary: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from kube_scheduler_operator.base.platform import Platform
@@ -25,7 +26,7 @@ from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.engine.watches import watches
 from kube_scheduler_operator.operator.engine.write_guard import WriteGuard
 from kube_scheduler_operator.operator.model.plan import PlacementQuestion, soonest
-from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
+from kube_scheduler_operator.operator.model.snapshot import CheckIdentity, PlacementAnswer
 
 from ..imitation.apiserver import ApiServer, Change, Object
 from ..imitation.clock import Clock, Timer
@@ -222,9 +223,8 @@ class OperatorProcess:
         guard = WriteGuard(lambda: self._clock.now)
         self._executor = Executor(self.connection, self._store, self.recorder, guard)
         self.restored_at: datetime | None = None
-        self._answer: PlacementAnswer | None = None
-        self._asked: PlacementQuestion | None = None
-        self._simulating: Timer | None = None
+        self._answers: dict[CheckIdentity, PlacementAnswer] = {}
+        self._simulating: dict[CheckIdentity, Timer] = {}
         self.informers = [
             Informer(watch, self._server, self._clock, self._lag, self._event, self.start_over)
             for watch in watches(self._platform, places)
@@ -234,7 +234,7 @@ class OperatorProcess:
         self.alive = False
         for informer in self.informers:
             informer.stop()
-        for timer in (self._pass, self._later and self._later[1], self._simulating):
+        for timer in (self._pass, self._later and self._later[1], *self._simulating.values()):
             if timer:
                 timer.cancel()
 
@@ -324,13 +324,13 @@ class OperatorProcess:
             last_error=self.trouble,
             write_errors=self._executor.write_errors,
             futile_writes=self._executor.futile,
-            placement_answer=self._answer,
+            placement_answers=self._answers,
         )
         futile = self._executor.futile
         try:
             plan = reconcile(snapshot)
             if plan.simulations is not None:
-                self._follow(next(iter(plan.simulations), None))
+                self._follow(plan.simulations)
             again = finish(self._executor.execute(plan))
         except Killed:
             self.connection.kill_at = None
@@ -351,24 +351,23 @@ class OperatorProcess:
         resync = self._settings.resync
         self._wake_after(soonest(plan.requeue_after, self._executor.wait(), resync) or 0.0)
 
-    def _follow(self, question: PlacementQuestion | None) -> None:
-        """As PlacementRunner: one simulation at a time, the one that was requested last."""
-        if (question and question.identity) == (self._asked and self._asked.identity):
-            return
-        if self._simulating is not None:
-            self._simulating.cancel()
-        self._asked, self._simulating = question, None
-        if question is None:
-            return
-        self.simulations.append(question)
+    def _follow(self, questions: Sequence[PlacementQuestion]) -> None:
+        """As PlacementRunner: the simulations that are requested, and no other ones."""
+        asked = {question.identity: question for question in questions}
+        for identity in [known for known in self._simulating if known not in asked]:
+            self._simulating.pop(identity).cancel()
+            self._answers.pop(identity, None)
+        for identity, question in asked.items():
+            if identity not in self._simulating:
+                self.simulations.append(question)
+                answer = partial(self._answered, question)
+                self._simulating[identity] = self._clock.after(self.simulation_seconds, answer)
 
-        def answer() -> None:
-            found = self.simulate(question)
-            if found is not None:
-                self._answer = found
-                self.wake(urgent=False)
-
-        self._simulating = self._clock.after(self.simulation_seconds, answer)
+    def _answered(self, question: PlacementQuestion) -> None:
+        found = self.simulate(question)
+        if found is not None:
+            self._answers = {**self._answers, question.identity: found}
+            self.wake(urgent=False)
 
     def _is_calm(self) -> bool:
         since = self.answered_since

@@ -11,14 +11,14 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, ObjectRef
-from kube_scheduler_operator.operator.controlplane.placement_gate import (
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion
+from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
+from kube_scheduler_operator.operator.status.placement_check import (
     GRACE_SECONDS,
     REPEAT_LIMIT,
     REPEAT_SECONDS,
     RETRY_SECONDS,
 )
-from kube_scheduler_operator.operator.model.plan import PlacementQuestion
-from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
 
 from .invariants import revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, STOCK, Behavior

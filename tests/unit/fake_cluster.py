@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -22,8 +23,12 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
-from kube_scheduler_operator.operator.model.plan import Plan
-from kube_scheduler_operator.operator.model.snapshot import Snapshot
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion, Plan
+from kube_scheduler_operator.operator.model.snapshot import (
+    CheckIdentity,
+    PlacementAnswer,
+    Snapshot,
+)
 
 from ..builders import OPERAND_IMAGE
 from ..imitation.clock import BEGIN
@@ -39,6 +44,8 @@ class FakeCluster(InstantCluster):
     Attributes:
         allowed_images: the operator's setting.
         image: the operator's setting of kube-scheduler's image.
+        simulate: answers the simulations that are requested; None: they have no answer.
+        simulations: those that were requested, each once.
         agents_ready: whether the Pods of DaemonSets become Ready, one for each.
     """
 
@@ -48,6 +55,9 @@ class FakeCluster(InstantCluster):
         self.agents_ready = True
         self.allowed_images = AllowedImages()
         self.image = OPERAND_IMAGE
+        self.simulate: Callable[[PlacementQuestion], PlacementAnswer] | None = None
+        self.simulations: list[PlacementQuestion] = []
+        self._answers: dict[CheckIdentity, PlacementAnswer] = {}
         self.put(SCHEDULERS, "cluster")
         self.put(KUBE_SCHEDULERS, "cluster")
 
@@ -75,6 +85,7 @@ class FakeCluster(InstantCluster):
             decision=self._decision,
             server_version="v1.35.4",
             answered_since=BEGIN - timedelta(hours=1),
+            placement_answers=self._answers,
         )
 
     def reconcile(self) -> Plan:
@@ -98,10 +109,25 @@ class FakeCluster(InstantCluster):
         for _ in range(LIMIT):
             self._run_workloads()
             plan = self.reconcile()
-            if not (plan.actions or plan.reports or plan.write_sets):
+            answered = self._run_simulations(plan)
+            if not (plan.actions or plan.reports or plan.write_sets or answered):
                 return self.writes
             self.execute(plan)
         raise AssertionError(f"writes do not stop: {self.writes}")
+
+    def _run_simulations(self, plan: Plan) -> bool:
+        """Answer the simulations of a plan; returns whether there are new answers."""
+        asked = {question.identity: question for question in plan.simulations or ()}
+        known = [question.identity for question in self.simulations]
+        self.simulations += [q for identity, q in asked.items() if identity not in known]
+        if self.simulate is None:
+            return False
+        answers = {
+            identity: self._answers.get(identity) or self.simulate(question)
+            for identity, question in asked.items()
+        }
+        is_new, self._answers = bool(answers.keys() - self._answers.keys()), answers
+        return is_new
 
     def _run_workloads(self) -> None:
         for deployment in self.list(DEPLOYMENTS):

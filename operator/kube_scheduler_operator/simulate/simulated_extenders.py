@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..base.objects import mapping
 from ..config.effective.attachment import name_of
@@ -100,6 +100,31 @@ def simulated_extenders(
             take(name, check.entry)
     notes += filter(None, (_not_called(one, extenders[one.name]) for one in simulated))
     return Extenders(tuple(simulated), tuple(notes), tuple(missing))
+
+
+_OF_SCORES: Final = ("priority", "hotValue")
+"""The fields of a LoadPolicy's file that only scores depend on."""
+
+
+def filter_of(extender: SimulatedExtender) -> Mapping[str, Any] | None:
+    """Return all that the filter of an agent depends on besides the cluster; None: it has none."""
+    if "filter" not in extender.verbs:
+        return None
+    policies = [
+        (policy["policy"], policy.get("arguments"))
+        for policy in extender.document["agents"][0]["policies"]
+        if policy_class(policy["policy"]).filters
+    ]
+    rules = {
+        path: {k: v for k, v in json.loads(text).items() if k not in _OF_SCORES}
+        for path, text in extender.files.items()
+    }
+    return {
+        "policies": policies,
+        "podSelector": extender.document.get("podSelector"),
+        "environ": extender.environ,
+        "files": rules,
+    }
 
 
 def _not_called(extender: SimulatedExtender, spec: Mapping[str, Any]) -> str:

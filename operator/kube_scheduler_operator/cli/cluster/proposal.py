@@ -37,7 +37,7 @@ from ...config.effective.control_plane.scheduler import (
 from ...config.effective.facts import ControlPlaneFacts, Facts
 from ...config.effective.objects import Objects
 from ...config.effective.pipeline import Effective, effective
-from ...config.effective.secondary.request import DEFAULT_RESOURCES
+from ...config.effective.secondary.request import DEFAULT_RESOURCES, SchedulerRequest
 from ...config.effective.secondary.scheduler import EffectiveSecondary, effective_secondaries
 from ...config.effective.settings.requested_pod import OWN_RESOURCES
 from ...config.effective.settings.validate import PodDefaults
@@ -55,7 +55,12 @@ from ...operator.controlplane.desired import content_of as revision_content
 from ...operator.controlplane.desired import recorded_object
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.controlplane.revision.history import Revision
-from ...operator.secondary.content import config_map_name, content_of, is_content
+from ...operator.secondary.content import (
+    SecondaryContent,
+    config_map_name,
+    content_of,
+    is_content,
+)
 from ...operator.secondary.desired import OperandDefaults, desired_scheduler
 from ..console.errors import CommandError
 from ..console.input_files import display_name, read_documents
@@ -342,6 +347,25 @@ async def proposed_secondary(
         CommandError: the objects would not be accepted, or it is not deployed.
     """
     name = objects.scheduler
+    edit = await secondary_edit(api, platform, name, objects, control_plane)
+    return parse_content(edit.before), parse_content(edit.after), f"{name}-{edit.before.hash}"
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryEdit:
+    before: SecondaryContent  # that its Pods run, or are about to
+    after: SecondaryContent  # of the objects
+    request: SchedulerRequest
+
+
+async def secondary_edit(
+    api: Api,
+    platform: Platform,
+    name: str,
+    objects: InputObjects,
+    control_plane: ParsedRevision | None,
+) -> SecondaryEdit:
+    """The same as contents."""
     scheduler = await find_object(api, kinds.SECONDARY_SCHEDULERS.named(name))
     running = desired_hash(scheduler or {})
     if scheduler is None or not running:
@@ -366,8 +390,7 @@ async def proposed_secondary(
     else:
         ours = next((name_of(obj) for obj in known.secondaries if is_ours(obj)), "")
         secondaries = effective(known, replace(facts, managed_scheduler=ours)).secondaries
-    after = _content(secondaries.of(name), objects, facts, config_map)
-    return before, after, f"{name}-{running}"
+    return _edit(secondaries.of(name), objects, facts, config_map)
 
 
 async def proposed_managed(
@@ -382,11 +405,19 @@ async def proposed_managed(
     """
     if KIND in objects.single:
         return _configuration_alone(objects, before)
+    edit = await managed_edit(api, platform, objects, scheduler, before)
+    return before, parse_content(edit.after)
+
+
+async def managed_edit(
+    api: Api, platform: Platform, objects: InputObjects, scheduler: Object, before: ParsedRevision
+) -> SecondaryEdit:
+    """The same as contents; `objects` has no KubeSchedulerConfiguration."""
     _, facts, composed = await composed_managed(api, platform, objects, scheduler, before)
     _refuse_errors(composed.control_plane, objects)
     name = str(scheduler["metadata"]["name"])
     config_map = await _config_map(api, scheduler, desired_hash(scheduler))
-    return before, _content(composed.secondaries.of(name), objects, facts, config_map)
+    return _edit(composed.secondaries.of(name), objects, facts, config_map)
 
 
 async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
@@ -403,10 +434,10 @@ async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
     return config_map
 
 
-def _content(
+def _edit(
     scheduler: EffectiveSecondary, objects: InputObjects, facts: Facts, config_map: Object
-) -> ParsedRevision:
-    """Return the content of a SecondaryScheduler; `config_map` has the one that runs."""
+) -> SecondaryEdit:
+    """Compose the content of a SecondaryScheduler; `config_map` has the one that runs."""
     _refuse_invalid(scheduler.profiles, objects.profiles)
     _refuse_invalid(scheduler.extenders, objects.extenders)
     for finding in scheduler.all_findings:
@@ -416,7 +447,7 @@ def _content(
     desired = desired_scheduler(scheduler, facts.platform, operand)
     if desired.content is None:
         raise CommandError(f"no revision would be rolled out: {desired.findings[0].text}")
-    return parse_content(desired.content)
+    return SecondaryEdit(content_of(config_map), desired.content, desired.request)
 
 
 _ALL: Final = "`validate` reports all errors"

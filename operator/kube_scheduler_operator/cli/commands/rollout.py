@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
-from ...base.objects import Object
+from ...base.objects import mapping
 from ...base.platform import Platform
 from ...config.effective.attachment import is_ours
 from ...kube import resource as kinds
-from ...kube.api import Api
+from ...kube.api import Api, Object
 from ...kube.errors import Forbidden, NotFound
 from ...operator.controlplane.desired import desired_content, desired_control_plane
-from ...operator.controlplane.placement_gate import (
-    HELD,
-    NOT_KNOWN,
-    SIMULATING,
-    WORSE,
-    recorded_check,
-)
+from ...operator.controlplane.placement_gate import recorded_check
 from ...operator.controlplane.placement_rules import rules_hash, rules_of
 from ...operator.controlplane.revision.history import Revision, read
-from ...operator.engine.held_edits import checked_specs
+from ...operator.engine.held_edits import checked_specs, load_edit
+from ...operator.engine.secondary_gate import program_of, secondary_rules
+from ...operator.model.plan import PlacementRules
 from ...operator.model.snapshot import Loads, Snapshot
+from ...operator.secondary.status import CHECK
+from ...operator.status.placement_check import HELD, NOT_KNOWN, SIMULATING, WORSE
 from ..cluster.compare import IMAGE, ParsedRevision, agent_changes, changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import (
@@ -36,8 +34,16 @@ from ..cluster.operator_objects import (
     list_by_name,
     read_snapshot,
 )
+from ..cluster.proposal import InputObjects, managed_edit, secondary_edit
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
-from ..cluster.scheduler_contents import find_scheduler
+from ..cluster.scheduler_contents import (
+    desired_hash,
+    find_scheduler,
+    parse_content,
+    read_contents,
+    readable,
+    rolled_out_content,
+)
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag
 from ..console.output import print_lines, print_now
@@ -112,6 +118,7 @@ def _add_approve(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "Then approves exactly that configuration. Asks for confirmation. With the policies of "
         "deploy/admission this needs the verb approve on operatorsettings.",
     )
+    add_scheduler_flag(parser)
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="show the edit without approving it")
     add_cluster_flags(parser)
@@ -224,14 +231,17 @@ def _without_writing(args: argparse.Namespace, question: str, result: str) -> in
 
 
 async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> int:
-    if not platform.owns_static_pods:
-        raise CommandError(
-            "edits are not checked where the provider runs the control plane's scheduler"
-        )
+    scheduler = await find_scheduler(api, platform, args.scheduler)
+    # That in the place of the control plane's scheduler is approved as this one.
+    other = scheduler if scheduler is not None and not _in_place(scheduler, platform) else None
     snapshot = await _snapshot(api, platform)
-    settings, record = _held(snapshot)
+    settings, record = _held(snapshot, other)
     configuration = str(record.get("configuration") or "")
-    changed = _changes(await _with_loads(api, snapshot), _running(snapshot), configuration)
+    snapshot = await _with_loads(api, snapshot)
+    if scheduler is None:
+        changed = _changes(snapshot, _running(snapshot), configuration)
+    else:
+        changed = await _changes_of(api, snapshot, scheduler, configuration)
     print_lines("This edit is held:", "")
     if changed is None:
         print_lines("  (see kubectl scheduler diff; it is not the one that the objects have now)")
@@ -240,31 +250,49 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
     print_lines("", "because of what it changes for the Pods of the cluster:", "")
     print_lines(*(f"  - {sentence}" for sentence in _sentences(record)))
     print_lines("", f"Configuration {configuration}", "")
+    name = str(other["metadata"]["name"]) if other is not None else ""
+    field = f"approvedSchedulers.{name}" if name else "approved"
     if changed is None and args.yes:
         raise CommandError(
             "the objects have changed since this edit was held, so it cannot be shown; wait until "
             "the edit that they have now is held, or put the configuration's hash into "
-            "spec.placementCheck.approved of OperatorSettings cluster"
+            f"spec.placementCheck.{field} of OperatorSettings cluster"
         )
     code = _without_writing(args, "Approve this edit?", "Nothing was approved")
     if code is not None:
         return code
+    approval: dict[str, Any] = {"approved": configuration}
+    if name:
+        approval = {"approvedSchedulers": {name: configuration}}
     # With the resourceVersion that was read, so a concurrent edit is a conflict.
     patch = {
         "metadata": {"resourceVersion": str(settings["metadata"].get("resourceVersion") or "")},
-        "spec": {"placementCheck": {"approved": configuration}},
+        "spec": {"placementCheck": approval},
     }
     await api.patch(kinds.OPERATOR_SETTINGS.named(names.CLUSTER), patch)
-    print_lines("Approved. To follow the rollout: kubectl scheduler rollout watch")
+    of = f" --scheduler {args.scheduler}" if args.scheduler else ""
+    print_lines(f"Approved. To follow the rollout: kubectl scheduler rollout watch{of}")
     return 0
 
 
-def _held(snapshot: Snapshot) -> tuple[Object, Mapping[str, Any]]:
-    """Return OperatorSettings, and what the operator recorded about the edit that it holds."""
+def _in_place(scheduler: Object, platform: Platform) -> bool:
+    """Whether a SecondaryScheduler is in the place of the control plane's scheduler."""
+    return is_ours(scheduler) and not platform.owns_static_pods
+
+
+def _held(
+    snapshot: Snapshot, scheduler: Object | None
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return OperatorSettings, and what the operator recorded about the edit that it holds.
+
+    `scheduler` is a SecondaryScheduler; None: the control plane's scheduler.
+    """
     settings = (snapshot.operator_settings or {}).get(names.CLUSTER)
     record = recorded_check(snapshot)
+    if scheduler is not None:
+        record = mapping(mapping(scheduler.get("status")).get(CHECK))
     state, message = record.get("state"), str(record.get("message") or "")
-    if settings is None or not record:
+    if settings is None or not state:
         raise CommandError(
             "no edit is held: spec.placementCheck.mode of OperatorSettings is not Gate, or no edit "
             "has changed where Pods are placed"
@@ -317,9 +345,61 @@ def _changes(
     content, _ = desired_content(snapshot)
     composition = desired_control_plane(snapshot).composition
     specs = checked_specs(snapshot, (*composition.extenders, *composition.leaving))
-    rules = rules_of(content, specs.desired) if content is not None else None
-    if content is None or rules is None or rules_hash(rules) != configuration:
+    if content is None:
         return None
-    before = rules_of(running.content, specs.in_use)
-    edits = agent_changes(before, rules) if before is not None else ()
+
+    def made(readers: tuple[str, ...]) -> tuple[PlacementRules | None, PlacementRules | None]:
+        before, after = (replace(own, readers=readers) for own in (specs.in_use, specs.desired))
+        return rules_of(running.content, before), rules_of(content, after)
+
+    edits = _agent_edits(made, configuration)
+    if edits is None:
+        return None
     return (*changes(parse_revision(running.content), parse_revision(content)), *edits)
+
+
+async def _changes_of(
+    api: Api, snapshot: Snapshot, scheduler: Object, configuration: str
+) -> tuple[str, ...] | None:
+    """The same for a SecondaryScheduler."""
+    platform, name = snapshot.platform, str(scheduler["metadata"]["name"])
+    if not desired_hash(scheduler):
+        return ("no configuration is in use, so all of it is new",)
+    objects, load = InputObjects({}, {}), load_edit(snapshot)
+    if _in_place(scheduler, platform):
+        running = readable(rolled_out_content(await read_contents(api, scheduler)))
+        edit = await managed_edit(api, platform, objects, scheduler, running)
+        policies, program = (load.in_use, load.desired), dict[str, Any]()
+    else:
+        control_plane = await _control_plane(api, platform)
+        edit = await secondary_edit(api, platform, name, objects, control_plane)
+        policies, program = ({}, {}), program_of(edit.request)
+
+    def made(readers: tuple[str, ...]) -> tuple[PlacementRules | None, PlacementRules | None]:
+        image = snapshot.settings.operator_image
+        before, after = (
+            secondary_rules(content, used, program, image, readers)
+            for content, used in zip((edit.before, edit.after), policies, strict=True)
+        )
+        return before, after
+
+    edits = _agent_edits(made, configuration)
+    if edits is None:
+        return None
+    return (*changes(parse_content(edit.before), parse_content(edit.after)), *edits)
+
+
+_Made = Callable[[tuple[str, ...]], tuple[PlacementRules | None, PlacementRules | None]]
+_ANOTHER: Final = ("another scheduler",)
+
+
+def _agent_edits(made: _Made, configuration: str) -> tuple[str, ...] | None:
+    """Return the edits of agents; None: the rules are not those that are held.
+
+    A LoadPolicy that only other schedulers read is part of the rules as well.
+    """
+    for readers in ((), _ANOTHER):
+        before, after = made(readers)
+        if after is not None and rules_hash(after) == configuration:
+            return agent_changes(before, after) if before is not None else ()
+    return None

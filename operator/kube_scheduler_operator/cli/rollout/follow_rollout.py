@@ -24,7 +24,6 @@ from ...kube.resource import (
     SCHEDULER_PROFILES,
     SCHEDULERS,
 )
-from ...operator.controlplane.placement_gate import HELD
 from ...operator.controlplane.rollout.node_statuses import (
     NodeStatus,
     describe,
@@ -36,6 +35,7 @@ from ...operator.controlplane.status import is_scheduler_observed
 from ...operator.extenders.status import NOT_CALLED, NOT_READY
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
+from ...operator.status.placement_check import HELD
 from ..cluster.operator_objects import (
     find_object,
     find_singleton,
@@ -303,6 +303,7 @@ def read_scheduler(
     status = mapping(scheduler.get("status"))
     progressing = condition_in(status, names.PROGRESSING)
     degraded = condition_in(status, names.DEGRADED)
+    check = condition_in(status, names.PLACEMENT_CHECK_PROGRESSING)
     generation = scheduler["metadata"].get("generation", 0)
     observed = status.get("observedGeneration", 0) == generation
     replicas = mapping(scheduler.get("spec")).get("replicas", 1)
@@ -324,6 +325,10 @@ def read_scheduler(
         observed = observed and is_scheduler_observed(kubescheduler, source)
     if observed and (refused or problem) and progressing.get("status") == "False":
         end, message = End.FAILED, refused or problem
+    elif observed and check.get("status") == "True":
+        problem = _simulating(check)
+        if not problem:
+            end, message = End.FAILED, str(check.get("message", ""))
     elif observed and progressing.get("status") == "False" and ready >= replicas and not pending:
         done = f"configuration {status.get('configHash', '')} runs; {pods}"
         end, message = settled(kubescheduler if is_ours(scheduler) else {}, done, left_out)

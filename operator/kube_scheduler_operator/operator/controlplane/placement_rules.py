@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ...base import names
 from ...base.objects import entries, mapping
@@ -42,9 +42,23 @@ class AgentSpecs:
 
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     load_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the one in use
+    # of a SecondaryScheduler: its image and command if users set them, and its sidecars
+    program: Mapping[str, Any] = field(default_factory=dict)
+    sidecars: Mapping[str, Any] = field(default_factory=dict)
+    readers: tuple[str, ...] = ()  # other schedulers whose agents read an edited LoadPolicy
 
 
-def rules_of(content: RevisionContent, specs: AgentSpecs) -> PlacementRules | None:
+class SchedulerContent(Protocol):
+    """The content of a revision, or of a SecondaryScheduler."""
+
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+
+    @property
+    def operand(self) -> Mapping[str, Any]: ...
+
+
+def rules_of(content: SchedulerContent, specs: AgentSpecs) -> PlacementRules | None:
     """Return all that decides placements; None if the content cannot be read."""
     config, operand = content.config, content.operand
     if not config or not operand:
@@ -60,7 +74,10 @@ def rules_of(content: RevisionContent, specs: AgentSpecs) -> PlacementRules | No
         _flags(operand),
         {item["name"]: item.get("value", "") for item in _answering(operand, config)},
         agents,
-        specs.load_policies if _calls_agents(kept, agents) else {},
+        specs.load_policies if specs.readers or _calls_agents(kept, agents) else {},
+        specs.program,
+        specs.sidecars,
+        specs.readers,
     )
 
 
@@ -105,6 +122,8 @@ def rules_hash(rules: PlacementRules) -> str:
         "environment": rules.environment,
         "agents": rules.agents,
         "loadPolicies": rules.load_policies,
+        "program": rules.program,
+        "sidecars": rules.sidecars,
     }
     document = {"config": config, "flags": list(rules.flags)}
     text = canonical_json(document | {key: value for key, value in others.items() if value})
@@ -122,6 +141,12 @@ def agent_edits(before: PlacementRules, after: PlacementRules) -> Iterator[str]:
         yield from (f"LoadPolicy {name}" for name in after.load_policies or before.load_policies)
 
 
+def changes_others_only(before: PlacementRules, after: PlacementRules) -> bool:
+    """Whether an edit is about a LoadPolicy that agents of this scheduler do not read."""
+    same = replace(before, load_policies=after.load_policies) == after
+    return same and before != after and not _calls_agents(after.config, after.agents)
+
+
 # --- the rules of another revision ---------------------------------------------------------------
 
 
@@ -130,15 +155,30 @@ def with_rules_of(content: RevisionContent, running: RevisionContent) -> Revisio
 
     Another version has the feature gates that it brings, unless the edit is about them.
     """
-    config, old = content.config, running.config
-    merged = {key: value for key, value in config.items() if key not in PLACEMENT_FIELDS}
-    merged |= {key: old[key] for key in PLACEMENT_FIELDS if key in old}
+    merged = merged_config(content.config, running.config)
     own = {**content.parts[names.CONFIG], names.CONFIG_KEY: canonical_json(merged)}
     parts = {**content.parts, names.CONFIG: own}
     pod = _with_deciding_parts(content, running)
     if pod != content.pod:
         parts[names.POD] = {**content.parts[names.POD], names.POD_KEY: canonical_json(pod)}
     return replace(content, parts=parts, inputs=running.inputs)
+
+
+def merged_config(config: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with the fields of the `old` one that decide placements."""
+    merged = {key: value for key, value in config.items() if key not in PLACEMENT_FIELDS}
+    return merged | {key: old[key] for key in PLACEMENT_FIELDS if key in old}
+
+
+def merged_arguments(operand: Container, other: Container, image: str) -> list[str]:
+    """The arguments with the flags of `other` that decide, as far as `image` has them.
+
+    `image` is empty if both containers have the same one.
+    """
+    flags = _flags(other) if not image else _flags_of_image(_flags(other), image)
+    if _flags(operand) == flags:
+        return list(operand.get("args") or ())
+    return _with_flags(operand, other, flags)
 
 
 def _with_deciding_parts(content: RevisionContent, running: RevisionContent) -> Mapping[str, Any]:
@@ -167,10 +207,15 @@ def _flags_for(content: RevisionContent, running: RevisionContent) -> tuple[str,
     settings = _gate_settings(running)
     if settings is not None and settings == _gate_settings(content):
         return _flags(content.operand)
+    return _flags_of_image(flags, content.image)
+
+
+def _flags_of_image(flags: Sequence[str], image: str) -> tuple[str, ...]:
+    """The flags that kube-scheduler in this image has; all if its version is unknown."""
     try:
-        version = Version.of_image(content.image)
+        version = Version.of_image(image)
     except ValueError:
-        return flags
+        return tuple(flags)
     return tuple(filter(None, (_known(flag, version) for flag in flags)))
 
 

@@ -1,5 +1,8 @@
 """Keeps edits of agents and of the LoadPolicy back until the check of placements has passed them.
 
+The LoadPolicy is checked with the control plane's scheduler, or with that in its place. The agents
+of SecondarySchedulers, which are sidecars, read it as well: for them its effect is not known.
+
 They need no revision: an agent, and the annotator, read a file within seconds after the operator
 has written it. So in place of an edit, the version that was accepted last stays in use, for as long
 as a scheduler calls the agent. Without such a version, e.g. of an object that was deleted and
@@ -14,12 +17,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from ...base.management import MANAGED
 from ...base.objects import Object, mapping
 from ...config.effective.attachment import CONTROL_PLANE, EXTENDER, last_accepted, scheduler_of
 from ...config.effective.extenders.entry import agent_name
 from ...config.effective.extenders.validate import ExtenderResult, known_port
 from ...config.effective.settings.validate import OFF, SettingsResult
-from ..controlplane.placement_gate import CheckedSpecs, PlacementCheck, settings_in_effect
+from ..controlplane.managed import managed_name
+from ..controlplane.placement_gate import CheckedSpecs, RevisionCheck, settings_in_effect
 from ..controlplane.placement_rules import AgentSpecs, called_names, deciding_fields
 from ..controlplane.revision.history import configurations_in_use
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents
@@ -27,6 +32,8 @@ from ..loadpolicy.reconcile import LoadPolicies, load_policies, policy_in_use
 from ..loadpolicy.request import effective_request
 from ..model.snapshot import Snapshot
 from ..status.accepted import KEPT_BACK, WAITING
+from ..status.placement_check import PlacementCheck
+from .secondary_gate import LoadEdit, readers_of
 from .stages import DecidedControlPlane, Everywhere, HeldEdits, PreparedRevision
 
 _URL: Final = re.compile(r'"urlPrefix":"([^"]*)"')
@@ -79,7 +86,7 @@ def reconcile_load_policies(snapshot: Snapshot) -> LoadPolicies:
 
 
 def release(
-    snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, check: PlacementCheck
+    snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, check: RevisionCheck
 ) -> tuple[Everywhere, PreparedRevision]:
     """Put the edits into use that have passed their check.
 
@@ -99,12 +106,38 @@ def release(
 
 def _held_load_policies(snapshot: Snapshot) -> frozenset[str]:
     """The LoadPolicy whose edit waits, if it has one and a scheduler calls agents."""
-    desired, in_use = _load_policies(snapshot) if _is_on(snapshot) else ({}, {})
-    if desired == in_use:
+    if settings_in_effect(snapshot, None).mode == OFF:
         return frozenset()
-    called = _called(snapshot) & (snapshot.scheduler_extenders or {}).keys()
-    is_called = called or any(map(agent_name, _urls(snapshot)))
-    return frozenset(desired) if is_called else frozenset()
+    load = load_edit(snapshot)
+    if load.desired == load.in_use:
+        return frozenset()
+    is_read = bool(load.readers)
+    if snapshot.platform.owns_static_pods and not is_read:
+        called = _called(snapshot) & (snapshot.scheduler_extenders or {}).keys()
+        is_read = bool(called) or any(map(agent_name, _urls(snapshot)))
+    return frozenset(load.desired) if is_read else frozenset()
+
+
+def load_edit(snapshot: Snapshot) -> LoadEdit:
+    """The LoadPolicy in use, its edit, and who reads it, if its edit is checked.
+
+    While the control plane's scheduler is not Managed, nothing would decide about the edit.
+    """
+    desired, in_use = _load_policies(snapshot)
+    is_managed = snapshot.kubescheduler is not None and snapshot.management.state == MANAGED
+    readers: tuple[str, ...] = ()
+    if desired != in_use and is_managed:
+        readers = readers_of(snapshot, {**in_use, **desired})
+    return LoadEdit(in_use, desired, readers)
+
+
+def release_load_policy(
+    snapshot: Snapshot, loads: LoadPolicies, checks: Mapping[str, PlacementCheck[Any]]
+) -> LoadPolicies:
+    """Put an edit of the LoadPolicy into use that the check of the managed scheduler has passed."""
+    check = checks.get(managed_name(snapshot))
+    waits = check is not None and not check.passes
+    return loads if waits or not _held_load_policies(snapshot) else load_policies(snapshot)
 
 
 def checked_specs(snapshot: Snapshot, results: Iterable[ExtenderResult]) -> CheckedSpecs:
@@ -114,9 +147,12 @@ def checked_specs(snapshot: Snapshot, results: Iterable[ExtenderResult]) -> Chec
         for name, obj in (snapshot.scheduler_extenders or {}).items()
         if (spec := last_accepted(obj)) is not None and scheduler_of(spec) == CONTROL_PLANE
     }
-    desired, in_use = _load_policies(snapshot)
+    load = load_edit(snapshot)
     edited = {result.name: result.spec for result in results if result.spec is not None}
-    return CheckedSpecs(AgentSpecs(accepted, in_use), AgentSpecs(edited, desired))
+    return CheckedSpecs(
+        AgentSpecs(accepted, load.in_use, readers=load.readers),
+        AgentSpecs(edited, load.desired, readers=load.readers),
+    )
 
 
 def _is_on(snapshot: Snapshot, settings: SettingsResult | None = None) -> bool:

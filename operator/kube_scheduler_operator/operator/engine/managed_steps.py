@@ -43,6 +43,8 @@ from ..profiles.status import report_profiles
 from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..settings.status import report_settings
 from ..status.conditions import Condition
+from .held_edits import load_edit
+from .secondary_gate import secondary_gate
 from .stages import Everywhere, Requested
 from .steps import (
     attached_to_secondaries,
@@ -90,7 +92,8 @@ def reconcile_attached_schedulers(
     objects, facts = objects_of(snapshot), facts_of(snapshot, operand_image(snapshot))
     if not requested.managed.foreign:
         objects = moved_objects(objects, name)
-    planned = secondary_schedulers(snapshot, objects, facts)
+    gate = secondary_gate(snapshot, load_edit(snapshot))
+    planned = secondary_schedulers(snapshot, objects, facts, gate=gate)
     known = frozenset({CONTROL_PLANE, name, aks.SCHEDULER, *snapshot.secondaries.schedulers})
     others_serve = {key: who for key, who in planned.served.items() if key != DEFAULT_SCHEDULER}
     target = Target(Gates(facts.version))
@@ -123,8 +126,10 @@ def report_schedulers(
     snapshot: Snapshot, everywhere: Everywhere, requested: Requested, failures: Sequence[Finding]
 ) -> Plan:
     secondary = everywhere.secondary
+    check = secondary.checks.get(managed_name(snapshot))
     conditions = (
         *from_findings((*failures, *requested.findings)),
+        *((check.condition,) if check is not None and check.condition is not None else ()),
         write_error(snapshot),
         *scheduler_conditions(snapshot),
         *secondary.conditions,
@@ -142,9 +147,20 @@ def report_schedulers(
         *report_extenders(
             snapshot.scheduler_extenders or {}, secondary.extenders, secondary.agents, snapshot.now
         ),
-        *report_settings(snapshot.operator_settings, requested.settings, snapshot.now),
+        *report_settings(
+            snapshot.operator_settings,
+            requested.settings,
+            snapshot.now,
+            check.record if check is not None else None,
+            check.events if check is not None else (),
+        ),
     )
-    return Plan(actions, (*cluster_operator.reports, *reports), cluster_operator.requeue_after)
+    return Plan(
+        actions,
+        (*cluster_operator.reports, *reports),
+        cluster_operator.requeue_after,
+        simulations=(),  # those of SecondarySchedulers are added
+    )
 
 
 def report_unmanaged(

@@ -21,6 +21,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import aiohttp
 
@@ -33,11 +34,16 @@ from ...base.limits import ANSWER, OPERATORS_WORLD
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...base.tasks import cancel
-from ...config.effective.extenders.entry import DEFAULT_TIMEOUT, SHORTEST_OF_FILTER
+from ...config.effective.extenders.entry import (
+    DEFAULT_TIMEOUT,
+    SHORTEST_OF_FILTER,
+    agent_name,
+)
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.reading import read_body
 from ...simulate.edit_effect import EditEffect, edit_effect
+from ...simulate.extenders import SimulatedExtender
 from ...simulate.job import NO_NODE, PATH, PORT, JobPlan, certificate_hash, choose_node
 from ...simulate.job_run import SimulationJob
 from ...simulate.kinds import NODES, Object
@@ -45,10 +51,10 @@ from ...simulate.process import SimulationError
 from ...simulate.questions import NO_BINARY, read_answer, request
 from ...simulate.read_cluster import read_cluster
 from ...simulate.run import RunOptions
-from ...simulate.simulated_extenders import simulated_extenders, version_of
+from ...simulate.simulated_extenders import filter_of, simulated_extenders, version_of
 from ...simulate.world import World, situation
 from ..model.plan import PlacementQuestion, PlacementRules
-from ..model.snapshot import PlacementAnswer
+from ..model.snapshot import CheckIdentity, PlacementAnswer
 
 log = logging.getLogger(__name__)
 
@@ -79,29 +85,35 @@ Raises:
 
 
 class PlacementRunner:
-    """Runs one simulation at a time; `changed` is called when there is an answer."""
+    """Runs the simulations that reconciles request; `changed` is called when one has its answer.
+
+    Those of one namespace's SecondarySchedulers have turns, so that one tenant's simulation, which
+    may wait for an image that does not exist, delays no other one's.
+    """
 
     def __init__(self, simulate: Simulate, changed: Callable[[], None]) -> None:
-        self.answer: PlacementAnswer | None = None  # the last one
+        # those of the simulations that are still requested
+        self.answers: dict[CheckIdentity, PlacementAnswer] = {}
         self._simulate = simulate
         self._changed = changed
-        self._task: asyncio.Task[None] | None = None
-        self._asked: PlacementQuestion | None = None
+        self._tasks: dict[CheckIdentity, asyncio.Task[None]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def follow(self, question: PlacementQuestion | None) -> None:
-        """Run the simulation that a reconcile requests, and no other one."""
-        identity = question.identity if question is not None else None
-        if self._asked is not None and self._asked.identity == identity:
-            return  # it runs, or has its answer
-        if self._task is not None:
-            self._task.cancel()
-        self._asked, self._task = question, None
-        if question is not None:
-            self._task = asyncio.create_task(self._run(question), name="placements")
+    def follow(self, questions: Sequence[PlacementQuestion]) -> None:
+        """Run these simulations, and no other ones."""
+        asked = {question.identity: question for question in questions}
+        for identity in self._tasks.keys() - asked.keys():
+            self._tasks.pop(identity).cancel()
+            self.answers.pop(identity, None)
+        for identity, question in asked.items():
+            if identity not in self._tasks:  # else it runs, or has its answer
+                task = asyncio.create_task(self._run(question), name="placements")
+                self._tasks[identity] = task
 
     async def close(self) -> None:
-        task, self._task, self._asked = self._task, None, None
-        await cancel(task)
+        tasks, self._tasks = self._tasks, {}
+        for task in tasks.values():
+            await cancel(task)
 
     async def _run(self, question: PlacementQuestion) -> None:
         log.info(
@@ -109,8 +121,9 @@ class PlacementRunner:
         )
         answer = PlacementAnswer(question.identity)
         error = ""
+        turn = self._turns.setdefault(question.turn, asyncio.Lock())
         try:
-            async with asyncio.timeout(question.seconds):
+            async with asyncio.timeout(question.seconds), turn:
                 answer = await self._simulate(question)
         except TimeoutError:
             error = (
@@ -120,7 +133,8 @@ class PlacementRunner:
             error = " ".join(str(reason).split()) or type(reason).__name__
         except Exception as defect:  # the edit must not wait for an answer that never comes
             error = contained("simulation", "placements", defect)
-        self.answer = answer = replace(answer, error=error[:LONGEST_EFFECT])
+        answer = replace(answer, error=error[:LONGEST_EFFECT])
+        self.answers = {**self.answers, question.identity: answer}
         values = {"worse": answer.worse, "effect": answer.effect, "error": answer.error}
         log.info("Simulated an edit", extra=klog.kv(unchanged=answer.unchanged, **values))
         self._changed()
@@ -142,8 +156,12 @@ def answer_with(
 
 def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simulate:
     """Simulate in a Job of the cluster; `api` may write only while this process leads."""
+    reading = asyncio.Lock()  # a copy of the cluster has tens of megabytes, so there is one
 
-    async def simulate(question: PlacementQuestion) -> PlacementAnswer:
+    async def prepare(
+        question: PlacementQuestion,
+    ) -> PlacementAnswer | tuple[JobPlan, str, bytes, str, Omissions]:
+        """Return (the Job, the key of its request, the request, the situation, omissions)."""
         with_agents = bool(question.before.agents or question.after.agents)
         world = await read_cluster(api, annotations=with_agents, most=OPERATORS_WORLD)
         world.version = str((await api.get_path("/version")).get("gitVersion") or "")
@@ -156,8 +174,12 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
             for rules in (question.before, question.after)
         )
         left_out = (_left_out(question.before, before), _left_out(question.after, after))
-        timeouts = not_timed(question.before, question.after)
-        omissions = Omissions((*world.notes, *not_called(*left_out), *timeouts), notes)
+        deciding = (
+            *world.notes,
+            *not_called(*left_out),
+            *not_timed(question.before, question.after),
+            *at_another_load(before.extenders, after.extenders),
+        )
         arguments = {
             "config": after.config,
             "flags": list(after.flags),
@@ -167,7 +189,14 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
         # The API server limits neither the number of Pods nor of their containers.
         plan = await asyncio.to_thread(_plan, question, world, key, platform, settings)
         body = await asyncio.to_thread(request, edit_effect, world, before, arguments)
-        del world  # tens of megabytes, not needed while the simulation runs
+        return plan, key, body, now, Omissions(deciding, notes)
+
+    async def simulate(question: PlacementQuestion) -> PlacementAnswer:
+        async with reading:
+            prepared = await prepare(question)
+        if isinstance(prepared, PlacementAnswer):
+            return prepared
+        plan, key, body, now, omissions = prepared
         job = SimulationJob(api, plan, poll=_POLL)
         try:
             await job.create()
@@ -212,7 +241,9 @@ def _object(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 LeftOut = Mapping[str, Mapping[str, Any]]
-"""URL of an extender -> its entry, with only those verbs that a simulation does not call."""
+"""URL of an extender -> its entry, with only those verbs that a simulation does not call, and what
+its agent decides by.
+"""
 
 
 def _left_out(rules: PlacementRules, options: RunOptions) -> LeftOut:
@@ -223,7 +254,7 @@ def _left_out(rules: PlacementRules, options: RunOptions) -> LeftOut:
         verbs = {f"{verb}Verb" for verb in called.get(url, ())}
         rest = {key: value for key, value in entry.items() if key not in verbs}
         if any(f"{verb}Verb" in rest for verb in _DECIDING_VERBS):
-            left_out[url] = rest
+            left_out[url] = {**rest, "agent": rules.agents.get(agent_name(url))}
     return left_out
 
 
@@ -237,6 +268,21 @@ def not_called(before: LeftOut, after: LeftOut) -> Iterator[str]:
         was, now = before.get(url, {}), after.get(url, {})
         if was != now or "filterVerb" in was:
             yield f"the answers of the extender {url} are not known"
+
+
+def at_another_load(
+    before: Sequence[SimulatedExtender], after: Sequence[SimulatedExtender]
+) -> Iterator[str]:
+    """Name the agents whose filter was edited: they see the load of a moment.
+
+    At a moment of low load a limit rejects no node.
+    """
+    old = {extender.name: extender for extender in before}
+    for extender in after:
+        was = old.get(extender.name)
+        if was is not None and filter_of(extender) not in (None, filter_of(was)):
+            name = extender.name
+            yield f"which nodes SchedulerExtender {name} rejects at another load is not known"
 
 
 def not_timed(before: PlacementRules, after: PlacementRules) -> Iterator[str]:

@@ -609,7 +609,7 @@ class Operator:
             binding_schedulers=poller.bindings,
             bindings_unread=poller.unread(BINDINGS),
             assignment_way=self._ways.way,
-            placement_answer=self._placements.answer if self._placements else None,
+            placement_answers=self._placements.answers if self._placements else {},
         )
 
     def _decide(self, snapshot: Snapshot, recorder: EventRecorder) -> Plan:
@@ -619,7 +619,7 @@ class Operator:
         if plan.served is not None:
             self._poller.served = plan.served
         if self._placements is not None and plan.simulations is not None:
-            self._placements.follow(next(iter(plan.simulations), None))
+            self._placements.follow(plan.simulations)
         return plan
 
     def _queue_next(self, executor: Executor, plan: Plan, *, at_once: bool) -> None:

@@ -21,11 +21,17 @@ from ..controlplane.operand_image import operand_image
 from ..controlplane.rollout.roll_out import roll_out
 from ..extenders.agents import ControlPlaneAgents
 from ..loadpolicy.reconcile import LoadPolicies
-from ..model.plan import Plan, soonest
+from ..model.plan import PlacementQuestion, Plan, soonest
 from ..model.snapshot import Snapshot, bounded_snapshot
 from ..secondary.reconcile import SecondarySchedulers, observed_schedulers
 from . import managed_steps, steps
-from .held_edits import keep_back, reconcile_load_policies, release, run_agents
+from .held_edits import (
+    keep_back,
+    reconcile_load_policies,
+    release,
+    release_load_policy,
+    run_agents,
+)
 from .stages import Containment, Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
 
 Reconcile = Callable[[Containment], Reconciled]
@@ -49,9 +55,19 @@ def reconcile(snapshot: Snapshot) -> Plan:
         },
         pods_without_scheduler=everywhere.diagnoses.pods,
         served=everywhere.diagnoses.served,
+        simulations=_simulations(plan, secondary),
         failures=tuple(finding.message for finding in attempt.failures),
         requeue_after=soonest(plan.requeue_after, secondary.requeue_after, loads.requeue_after),
     )
+
+
+def _simulations(
+    plan: Plan, secondary: SecondarySchedulers
+) -> tuple[PlacementQuestion, ...] | None:
+    """All simulations to run; None if it is not known whether any is needed."""
+    if plan.simulations is None and not secondary.simulations:
+        return None
+    return (*(plan.simulations or ()), *secondary.simulations)
 
 
 def _report_failures(attempt: Containment) -> Plan:
@@ -138,6 +154,8 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
     diagnoses = None
     if attached is not None:
         requested, secondary = attached
+        released = attempt("release edits", release_load_policy, loads, secondary.checks)
+        loads = released or loads
         diagnoses = attempt("diagnose", steps.diagnose, secondary)
     else:
         secondary = _observe_schedulers(attempt)

@@ -18,7 +18,7 @@ from ...config.effective.settings.validate import SettingsResult
 from ...kube.resource import ObjectRef
 from ..controlplane.adoption.adopted import Adopted
 from ..controlplane.managed import ManagedScheduler
-from ..controlplane.placement_gate import CheckedSpecs, PlacementCheck
+from ..controlplane.placement_gate import CheckedSpecs, RevisionCheck
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
@@ -103,7 +103,7 @@ class Filled:
 @dataclass(frozen=True, slots=True)
 class Revised:
     filled: Filled
-    check: PlacementCheck | None  # None after an unexpected error
+    check: RevisionCheck | None  # None after an unexpected error
     targets: tuple[Action, ...]  # writes that bring the target ConfigMaps up to date
     revisions: RevisionResult
 

@@ -70,7 +70,7 @@ from ..controlplane.desired import (
 from ..controlplane.managed import managed_name, platform_condition, scheduler_conditions
 from ..controlplane.placement_gate import (
     CheckedSpecs,
-    PlacementCheck,
+    RevisionCheck,
     remembered_check,
     settings_in_effect,
 )
@@ -114,6 +114,8 @@ from ..settings.status import report_settings
 from ..status.accepted import forget
 from ..status.conditions import Condition
 from ..status.scheduler_lease import control_plane_lease
+from .held_edits import load_edit
+from .secondary_gate import secondary_gate
 from .stages import (
     DecidedControlPlane,
     Diagnoses,
@@ -142,10 +144,11 @@ def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondaryS
     it is only observed.
     """
     objects, facts = objects_of(snapshot), facts_of_secondaries(snapshot, image)
+    gate = secondary_gate(snapshot, load_edit(snapshot))
     own = managed_name(snapshot)
     if not own:
-        return secondary_schedulers(snapshot, objects, facts)
-    return secondary_schedulers(snapshot, moved_objects(objects, own), facts, {own})
+        return secondary_schedulers(snapshot, objects, facts, gate=gate)
+    return secondary_schedulers(snapshot, moved_objects(objects, own), facts, {own}, gate)
 
 
 def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
@@ -249,7 +252,7 @@ def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
 
 def check_placements(
     snapshot: Snapshot, prepared: PreparedRevision, filled: Filled
-) -> PlacementCheck:
+) -> RevisionCheck:
     """Keep the rules in use while an edit of them is simulated or held."""
     observation, edits = filled.observation, prepared.edits
     settings = settings_in_effect(snapshot, prepared.settings)
@@ -258,7 +261,7 @@ def check_placements(
     return decide_placements(snapshot, filled.content, settings, specs, existing)
 
 
-def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> Revised:
+def revise(snapshot: Snapshot, filled: Filled, check: RevisionCheck | None) -> Revised:
     """Cut a revision if the content changed."""
     content, observation = check.content if check is not None else None, filled.observation
     revisions = decide_revision(snapshot, content, observation.swapping, observation.disks)
@@ -368,7 +371,7 @@ def _adoption_conditions(
     )
 
 
-def _simulations(check: PlacementCheck | None) -> tuple[PlacementQuestion, ...] | None:
+def _simulations(check: RevisionCheck | None) -> tuple[PlacementQuestion, ...] | None:
     """Request the simulation that the check of placements waits for; None without a check."""
     if check is None:
         return None

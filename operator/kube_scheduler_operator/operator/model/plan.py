@@ -66,6 +66,12 @@ class PlacementRules:
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # the LoadPolicy in use -> its spec, if agents are called
     load_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # the image and the command of kube-scheduler, if they are settings of users
+    program: Mapping[str, Any] = field(default_factory=dict)
+    # users' containers beside it, if extenders that the operator does not run are called
+    sidecars: Mapping[str, Any] = field(default_factory=dict)
+    # other schedulers whose agents read an edited LoadPolicy; no part of the identity
+    readers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class PlacementQuestion:
     command: tuple[str, ...]  # the command that runs it there
     seconds: int  # limit from the request to the answer
     situation: str = ""  # that of the last result; if it has not changed, nothing is simulated
+    turn: str = ""  # those with the same turn run one after the other; others do not wait for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ class Plan:
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     pods_without_scheduler: tuple[PendingPod, ...] = ()  # each gets one event
     served: frozenset[str] | None = None  # schedulerNames that a scheduler serves; None: unknown
-    # the simulation of an edit to run, and no other one; empty: none is needed; None: not known
+    # the simulations of edits to run, and no other ones; empty: none is needed; None: not known
     simulations: tuple[PlacementQuestion, ...] | None = None
     failures: tuple[str, ...] = ()  # messages of the steps that raised an unexpected error
 

@@ -182,7 +182,8 @@ class Snapshot:
     assignment_way: AssignmentWay | None = None
     # SchedulerExtender -> kind -> name -> objects of its agents in the target namespace
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
-    placement_answer: PlacementAnswer | None = None
+    # the answers of the simulations that were requested
+    placement_answers: Mapping[CheckIdentity, PlacementAnswer] = field(default_factory=dict)
 
     @property
     def status(self) -> Object:

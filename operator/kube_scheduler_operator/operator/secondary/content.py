@@ -8,7 +8,7 @@ all of it: a configuration may be valid for one image and invalid for another.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -58,6 +58,8 @@ class SecondaryContent:
     """The data of a ConfigMap: key -> text."""
 
     data: Mapping[str, str]
+    # not part of its identity: the settings of users for it, if they are not the desired ones
+    inputs: str = field(default="", compare=False)
 
     @property
     def hash(self) -> str:
@@ -73,9 +75,19 @@ class SecondaryContent:
         return _parsed(self.data[names.CONFIG_KEY])
 
     @property
+    def pod(self) -> Mapping[str, Any]:
+        """The Pod spec."""
+        return _parsed(self.data[names.POD_KEY])
+
+    @property
+    def operand(self) -> Mapping[str, Any]:
+        """The container of kube-scheduler."""
+        container: Mapping[str, Any] = self.pod["containers"][0]
+        return container
+
+    @property
     def arguments(self) -> tuple[str, ...]:
-        containers = _parsed(self.data[names.POD_KEY])["containers"]
-        return tuple(containers[0]["args"])
+        return tuple(self.operand["args"])
 
     @property
     def size(self) -> int:

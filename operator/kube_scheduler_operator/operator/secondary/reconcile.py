@@ -44,7 +44,7 @@ from ..extenders.agents import of_sidecars
 from ..extenders.status import AgentHealth
 from ..model import operand_pods
 from ..model.apply import deletions, keep
-from ..model.plan import Action, soonest
+from ..model.plan import Action, PlacementQuestion, soonest
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, is_true
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
@@ -59,6 +59,7 @@ from .content import (
     running_hash,
 )
 from .desired import DesiredScheduler, OperandDefaults, desired_scheduler
+from .gate import Gate, GateInput, SecondaryCheck, no_gate
 from .history import BAD, History, HistoryEntry, begun, find, kept, last_good, with_outcome
 from .history import read as read_history
 from .outcome import SchedulerPod, content_outcome, read_pod
@@ -77,8 +78,15 @@ class SecondarySchedulers:
     served: Mapping[str, str] = field(default_factory=dict)
     # the schedulerNames of those with `spec.assign` that do not schedule
     waiting: frozenset[str] = frozenset()
+    # the checks of placements, by SecondaryScheduler; without those that are not checked
+    checks: Mapping[str, SecondaryCheck] = field(default_factory=dict)
     # seconds until the next reconcile if nothing changes; None if none is needed
     requeue_after: float | None = None
+
+    @property
+    def simulations(self) -> tuple[PlacementQuestion, ...]:
+        questions = (check.question for check in self.checks.values())
+        return tuple(question for question in questions if question is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +99,19 @@ class _Planned:
     extenders: tuple[ExtenderResult, ...] = ()
     agents: Mapping[str, AgentHealth] = field(default_factory=dict)
     waiting: frozenset[str] = frozenset()
+    check: SecondaryCheck | None = None
 
 
 def secondary_schedulers(
-    snapshot: Snapshot, objects: Objects, facts: Facts, unmanaged: Container[str] = ()
+    snapshot: Snapshot,
+    objects: Objects,
+    facts: Facts,
+    unmanaged: Container[str] = (),
+    gate: Gate = no_gate,
 ) -> SecondarySchedulers:
     """Plan all SecondarySchedulers: compose them, then roll out and report each by itself.
 
-    Those that are `unmanaged` are only observed and reported.
+    Those that are `unmanaged` are only observed and reported. `gate` checks their placements.
     """
     if objects.secondaries:
         running = replace(facts.control_plane, filters=main_filters(snapshot, facts.version))
@@ -108,7 +121,7 @@ def secondary_schedulers(
         facts.image or "", snapshot.settings.image_pull_secrets, snapshot.settings.operator_image
     )
     planned = [
-        _contained(snapshot, operand, made, unmanaged)
+        _contained(snapshot, operand, made, unmanaged, gate)
         for made in effective.schedulers
         if not is_being_deleted(made.obj)
     ]
@@ -140,6 +153,7 @@ def _together(planned: Sequence[_Planned]) -> SecondarySchedulers:
         tuple(result for scheduler in planned for result in scheduler.extenders),
         {name: health for scheduler in planned for name, health in scheduler.agents.items()},
         waiting=frozenset(name for scheduler in planned for name in scheduler.waiting),
+        checks={s.name: s.check for s in planned if s.check is not None},
         requeue_after=soonest(*(scheduler.plan.requeue_after for scheduler in planned)),
     )
 
@@ -149,6 +163,7 @@ def _contained(
     operand: OperandDefaults,
     made: EffectiveSecondary | DefectiveSecondary,
     unmanaged: Container[str],
+    gate: Gate,
 ) -> _Planned:
     """Plan one scheduler; an unexpected error becomes its condition."""
     if isinstance(made, DefectiveSecondary):
@@ -156,7 +171,7 @@ def _contained(
     try:
         if made.name in unmanaged:
             return _observed(snapshot, snapshot.secondaries.schedulers[made.name])
-        return _planned(snapshot, operand, made)
+        return _planned(snapshot, operand, made, gate)
     except Exception as error:
         return _defect(snapshot, made.name, error)
 
@@ -192,23 +207,64 @@ def _observed(snapshot: Snapshot, obj: Object, *findings: Finding) -> _Planned:
     return _Planned(request.name, planned, waiting=_waiting(obj, claim, serving))
 
 
-def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecondary) -> _Planned:
+def _planned(
+    snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecondary, gate: Gate
+) -> _Planned:
     obj = snapshot.secondaries.schedulers[made.name]
     desired = desired_scheduler(made, snapshot.platform, operand)
     serving = (*desired.composition.scheduler_names, *running_names(obj))
     claim = _claim(snapshot, made.obj, serving)
     overlaps = overlap_findings(claim) if claim is not None else ()
     version = made.target.gates.version
-    planned, entry = plan(snapshot, obj, desired, version, (*made.findings, *overlaps), claim)
+    further = (*made.findings, *overlaps)
+    check = _checked(snapshot, made, desired, further, gate)
+    planned, entry = plan(snapshot, obj, desired, version, further, claim, check)
     refusal = _refusal(made.name, desired.content, entry)
+    profiles = attribute_profiles(made.profiles, refusal, refusal.config if refusal else {})
+    extenders = attribute_extenders(made.extenders, refusal)
+    if check is not None and check.waits:
+        unused = f"this may be of an edit that waits; {_STATE_OF_CHECK} {made.name} has the reason"
+        profiles = tuple(replace(result, unused=unused) for result in profiles)
+        extenders = tuple(replace(result, unused=unused) for result in extenders)
     return _Planned(
         made.name,
         planned,
-        attribute_profiles(made.profiles, refusal, refusal.config if refusal else {}),
-        attribute_extenders(made.extenders, refusal),
+        profiles,
+        extenders,
         _agent_health(snapshot, desired),
         _waiting(obj, claim, serving),
+        check,
     )
+
+
+_STATE_OF_CHECK: Final = f"{names.PLACEMENT_CHECK_PROGRESSING} of SecondaryScheduler"
+
+
+def _checked(
+    snapshot: Snapshot,
+    made: EffectiveSecondary,
+    desired: DesiredScheduler,
+    further: Sequence[Finding],
+    gate: Gate,
+) -> SecondaryCheck | None:
+    """Ask the gate about what is composed; without an error, its content may wait."""
+    if gate == no_gate or not made.is_permitted:
+        return None
+    obj = snapshot.secondaries.schedulers[made.name]
+    existing = snapshot.secondaries.objects.get(made.name, {})
+    blocks = any(finding.blocking for finding in (*further, *desired.findings))
+    config_maps = _own_contents(existing)
+    asked = GateInput(
+        obj,
+        made,
+        desired,
+        None if blocks else desired.content,
+        existing.get(DEPLOYMENTS, {}).get(made.name),
+        _contents(existing),
+        config_maps,
+        read_history(obj),
+    )
+    return gate(asked)
 
 
 def _claim(snapshot: Snapshot, obj: Object, serving: Sequence[str]) -> Claim | None:
@@ -256,6 +312,7 @@ def plan(
     version: Version,
     further: Sequence[Finding] = (),
     claim: Claim | None = None,
+    check: SecondaryCheck | None = None,
 ) -> tuple[ObjectPlan, HistoryEntry | None]:
     """Return (plan for `obj`, history entry of the desired content if it was ever rolled out).
 
@@ -264,7 +321,8 @@ def plan(
     so scheduling continues during the rollout.
 
     `further` has the findings that are not about its configuration; a blocking one stops its
-    rollout. `claim` has the pods of its `spec.assign`.
+    rollout. `claim` has the pods of its `spec.assign`. `check` has the content that its placements
+    permit; while an edit waits, it is the content in use.
     """
     name = obj["metadata"]["name"]
     existing = snapshot.secondaries.objects.get(name, {})
@@ -276,7 +334,8 @@ def plan(
     state, contents = _observe(snapshot, obj, desired.request, findings, claim)
     running = running_hash(state.deployment)
     content = None if any(finding.blocking for finding in findings) else desired.content
-    target = _target(content, state.history, running, contents)
+    permitted = content if check is None else check.content
+    target = _target(permitted, state.history, running, contents)
     history = state.history
     work: list[Action] = []
     if target is not None:
@@ -284,7 +343,9 @@ def plan(
         work += keep_static_objects(desired.request, existing)
         work += _keep_config_map(obj, desired, target, existing)
         work += keep_deployment(desired.request, target, existing)
-    state = replace(state, history=history, content=content, target=target, version=version)
+    state = replace(
+        state, history=history, content=content, target=target, version=version, check=check
+    )
     if not work:
         # Old ConfigMaps can wait until everything else is done.
         work += _prune(existing, history, state.pods, target, running)
@@ -328,12 +389,17 @@ def _observe(
 
 def _contents(existing: Existing) -> dict[str, SecondaryContent]:
     """Read the contents of existing ConfigMaps, by hash; ignore those with a wrong hash."""
-    contents = {}
+    return {key: content_of(obj) for key, obj in _own_contents(existing).items()}
+
+
+def _own_contents(existing: Existing) -> dict[str, Object]:
+    """The ConfigMaps of contents, by hash."""
+    found = {}
     for obj in existing.get(CONFIG_MAPS, {}).values():
-        content = content_of(obj)
-        if not is_being_deleted(obj) and label(obj, names.CONFIG_HASH_LABEL) == content.hash:
-            contents[content.hash] = content
-    return contents
+        content_hash = content_of(obj).hash
+        if not is_being_deleted(obj) and label(obj, names.CONFIG_HASH_LABEL) == content_hash:
+            found[content_hash] = obj
+    return found
 
 
 def _served(
@@ -375,7 +441,9 @@ def _keep_config_map(
     wanted = config_map(desired.request, target)
     known = existing.get(CONFIG_MAPS, {})
     settings = _settings(obj, desired, known.get(wanted["metadata"]["name"]))
-    if settings and desired.content is not None and target.hash == desired.content.hash:
+    if target.inputs:
+        wanted["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: target.inputs}
+    elif settings and desired.content is not None and target.hash == desired.content.hash:
         # For `kubectl scheduler rollout undo`: the settings of users that led to this content.
         wanted["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
     return keep(CONFIG_MAPS, known, wanted, ())

@@ -34,8 +34,12 @@ from ..status.running import list_running
 from ..status.scheduler_lease import lease_duration, lease_health
 from .assignment import Claim, assign, in_effect
 from .content import SecondaryContent, running_hash
+from .gate import SecondaryCheck
 from .history import History, find, write
 from .outcome import ContentOutcome, SchedulerPod
+
+CHECK: Final = "placementCheck"
+"""The field with the memory of the check of placements."""
 
 REFUSED: Final = "ConfigurationRefused"
 FAILED: Final = "ConfigurationFailed"
@@ -78,6 +82,7 @@ class SchedulerState:
     served: frozenset[str] = frozenset()  # the schedulerNames that each of its Ready pods serves
     images: Mapping[str, str] = field(default_factory=dict)  # of the contents that exist, by hash
     claim: Claim | None = None  # the pods that it claims; None without `spec.assign`
+    check: SecondaryCheck | None = None  # of its placements; None if it is not checked
 
     @property
     def name(self) -> str:
@@ -100,8 +105,10 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         str(in_effect(state.obj).get("schedulerName") or ""),
         withheld=withheld,
     )
+    check = state.check
     conditions = [
         *((assigned.condition,) if assigned.condition else ()),
+        *((check.condition,) if check is not None and check.condition is not None else ()),
         available,
         _progressing(state),
         degraded,
@@ -139,21 +146,31 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         status["extenders"] = called
     if state.history:
         status["history"] = write(state.history)
+    recorded = before.get(CHECK) if check is None else check.record
+    if recorded and not (check is not None and check.elsewhere):
+        status[CHECK] = dict(recorded)
     if holder:
         status["leaseHolder"] = holder
     message = degraded.message if degraded.status == "True" else ""
     shown = frozenset((names.ASSIGNED, names.AVAILABLE, names.DEGRADED)).__contains__
     whose, reason = f'SecondaryScheduler "{state.name}": ', "SecondarySchedulerStatusChanged"
+    checked = () if check is None or check.elsewhere else check.events
     return Report(
         status,
-        condition_events(before, status, reason, shown, whose),
+        (*condition_events(before, status, reason, shown, whose), *checked),
         message,
-        soonest(state.result.requeue_after, lease_wait, assigned_wait, outage_wait),
+        soonest(
+            state.result.requeue_after,
+            lease_wait,
+            assigned_wait,
+            outage_wait,
+            check.requeue_after if check is not None else None,
+        ),
     )
 
 
 def _called(state: SchedulerState, before: Mapping[str, Any]) -> list[str]:
-    if state.content is None:
+    if state.content is None or (state.check is not None and state.check.waits):
         return list(before.get("extenders") or ())
     called = state.request.called[:LISTED_EXTENDERS]
     return [str(entry.get("urlPrefix", "")) for entry in called]

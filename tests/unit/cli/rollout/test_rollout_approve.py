@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import MANAGED
+from kube_scheduler_operator.base.recognition import Decision, Recognition
 from kube_scheduler_operator.kube.resource import (
     LOAD_POLICIES,
     OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
 )
 from kube_scheduler_operator.operator.controlplane.placement_rules import (
     AgentSpecs,
@@ -19,8 +22,12 @@ from kube_scheduler_operator.operator.controlplane.placement_rules import (
     rules_of,
 )
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion
+from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
 
+from ...fake_cluster import FakeCluster
 from ..conftest import Cluster, content
+from ..published import publish
 
 APPROVE = ("rollout", "approve", "--platform", "kubeadm")
 LOST = "12 running pods could no longer be placed: node(s) had untolerated taint(s) (shop/a)"
@@ -180,3 +187,68 @@ async def test_the_history_has_what_an_edit_changed_for_pods(held: Cluster) -> N
                 obj["metadata"]["annotations"][names.PLACEMENT_CHECK_ANNOTATION] = LOST
     done = await held.run("history", "--platform", "kubeadm")
     assert f"     placements: {LOST}" in done.out
+
+
+# --- SecondarySchedulers -------------------------------------------------------------------------
+
+
+def worse(question: PlacementQuestion) -> PlacementAnswer:
+    return PlacementAnswer(question.identity, worse=True, effect=LOST)
+
+
+def holding(cluster: Cluster, operators: FakeCluster) -> Cluster:
+    """What this operator has left in the cluster, which the command reads."""
+    cluster.api.served |= {OPERATOR_SETTINGS, LOAD_POLICIES}
+    operators.put(OPERATOR_SETTINGS, "cluster", placementCheck={"mode": "Gate"})
+    operators.settle()
+    operators.simulate = worse
+    return cluster
+
+
+async def test_an_edit_of_a_secondary_scheduler_is_shown_and_approved(cluster: Cluster) -> None:
+    operators = FakeCluster()
+    operators.secondary("batch", config={"percentageOfNodesToScore": 50})
+    operators.settle()
+    holding(cluster, operators)
+    operators.secondary("batch", config={"percentageOfNodesToScore": 7}, logLevel="Debug")
+    operators.settle()
+    publish(operators, cluster)
+    cluster.kubescheduler({"a": 1})
+    cluster.revision(1, content())
+    command = (*APPROVE, "--scheduler", "batch")
+    done = await cluster.run(*command, "--yes")
+    assert done.code == 0, done.err
+    assert "percentageOfNodesToScore: 50 → 7" in done.out
+    assert f"  - {LOST}\n" in done.out
+    assert "kubectl scheduler rollout watch --scheduler batch" in done.out
+    (obj,) = cluster.api.objects[OPERATOR_SETTINGS].values()
+    record = operators.get(SECONDARY_SCHEDULERS, "batch")["status"]["placementCheck"]
+    check = {"mode": "Gate", "approvedSchedulers": {"batch": record["configuration"]}}
+    assert obj["spec"]["placementCheck"] == check
+    watched = await cluster.run("rollout", "watch", "--scheduler", "batch", "--platform", "kubeadm")
+    assert watched.code == 1
+    assert "the edit is held" in watched.out + watched.err
+    none = await cluster.run(*APPROVE, "--yes")
+    assert (none.code, "no edit is held" in none.err) == (1, True)
+    operators.secondary("batch", config={"percentageOfNodesToScore": 9})
+    publish(operators, cluster)
+    cluster.kubescheduler({"a": 1})
+    changed = await cluster.run(*command, "--yes")
+    assert changed.code == 1
+    assert "spec.placementCheck.approvedSchedulers.batch of OperatorSettings" in changed.err
+
+
+async def test_an_edit_of_the_managed_scheduler_is_that_of_the_control_plane(
+    cluster: Cluster,
+) -> None:
+    operators = FakeCluster(MANAGED, Decision(Recognition(MANAGED, "EKS", ""), remember=True))
+    operators.settle()
+    holding(cluster, operators)
+    operators.put(SCHEDULERS, "cluster", profile=EDITED)
+    operators.settle()
+    publish(operators, cluster)
+    done = await cluster.run("rollout", "approve", "--platform", "managed", "--yes")
+    assert done.code == 0, done.err
+    assert "NodeResourcesFit" in done.out
+    recorded = operators.get(OPERATOR_SETTINGS, "cluster")["status"]["placementCheck"]
+    assert approved(cluster) == recorded["configuration"]

@@ -17,12 +17,8 @@ from kube_scheduler_operator.config.effective.settings.validate import (
     SettingsResult,
 )
 from kube_scheduler_operator.operator.controlplane.placement_gate import (
-    GRACE_SECONDS,
-    MOST_REMEMBERED,
-    REPEAT_LIMIT,
-    REPEAT_SECONDS,
     CheckedSpecs,
-    PlacementCheck,
+    RevisionCheck,
     check_placements,
     remembered_check,
     settings_in_effect,
@@ -36,6 +32,12 @@ from kube_scheduler_operator.operator.controlplane.revision.content import Revis
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.operator.model.snapshot import CheckIdentity, PlacementAnswer
+from kube_scheduler_operator.operator.status.placement_check import (
+    GRACE_SECONDS,
+    MOST_REMEMBERED,
+    REPEAT_LIMIT,
+    REPEAT_SECONDS,
+)
 
 from ....builders import operator_settings, snapshot
 from ...cli.conftest import IMAGE, content, objects
@@ -83,21 +85,21 @@ def check(
     served: bool = True,
     specs: CheckedSpecs = NO_AGENTS,
     **settings: Any,
-) -> PlacementCheck:
+) -> RevisionCheck:
     found = revisions((RUNNING, names.OUTCOME_INSTALLED)) if history is None else history
     good = [one for one in found if one.outcome in ("", names.OUTCOME_INSTALLED)]
     status = {"placementCheck": dict(record)} if record else {}
     observed = snapshot(
         now=NOW,
         operator_settings={"cluster": operator_settings(status=status)} if served else None,
-        placement_answer=answer,
+        placement_answers={answer.identity: answer} if answer is not None else {},
     )
     result = RevisionResult((), len(found), good[-1] if good else None, history=found)
     chosen = PlacementSettings(**{"mode": "Gate", **settings})
     return check_placements(observed, edited, chosen, specs, lambda: result)
 
 
-def reason(made: PlacementCheck) -> str:
+def reason(made: RevisionCheck) -> str:
     assert made.condition is not None
     assert made.condition.type == names.PLACEMENT_CHECK_PROGRESSING
     waits = made.condition.reason in ("Simulating", "Held")
@@ -105,7 +107,7 @@ def reason(made: PlacementCheck) -> str:
     return made.condition.reason
 
 
-def passes(made: PlacementCheck) -> bool:
+def passes(made: RevisionCheck) -> bool:
     """Whether the edit is rolled out; otherwise it is exactly the revision in use."""
     assert made.content is not None
     assert made.passes == (made.content.hash == EDITED.hash)
@@ -238,7 +240,7 @@ def held(*, ago: float, number: int = 0, answered: bool = True) -> dict[str, Any
     return first | ({"repetition": repetition} if number else {})
 
 
-def repetition_of(made: PlacementCheck) -> dict[str, Any]:
+def repetition_of(made: RevisionCheck) -> dict[str, Any]:
     return dict(made.record.get("repetition") or {})
 
 
@@ -274,7 +276,7 @@ def test_a_held_edit_is_simulated_again_after_growing_waits(
         assert LOST in made.condition.message, "the last result counts until there is another one"
 
 
-def repeated(**answer: Any) -> PlacementCheck:
+def repeated(**answer: Any) -> RevisionCheck:
     """A held edit whose repetition has this answer."""
     record = held(ago=5.0, number=1, answered=False)
     identity = CheckIdentity(
@@ -384,7 +386,8 @@ ENTRY = {
     "nodeCacheCapable": True,
 }
 CALLING = content(unsupportedConfigOverrides={"extenders": [ENTRY]})
-AGENT = {"policies": [{"name": "safe-overload"}], "logLevel": "INFO"}
+WITHOUT_LEVEL = {"policies": [{"name": "safe-overload"}]}
+AGENT = {**WITHOUT_LEVEL, "logLevel": "INFO"}
 
 
 def with_specs(
@@ -401,35 +404,55 @@ def with_specs(
 
 def check_calling(
     specs: CheckedSpecs, record: Mapping[str, Any] | None = None, **settings: Any
-) -> PlacementCheck:
+) -> RevisionCheck:
     """Check an edit of specs alone, while the configuration in use calls the agent."""
     history = revisions((CALLING, names.OUTCOME_INSTALLED))
     return check(CALLING, record, history=history, specs=specs, **settings)
 
 
 @pytest.mark.parametrize(
-    ("specs", "named"),
+    "specs",
     [
-        (with_specs({"policies": [{"name": "safe-balance"}]}), "SchedulerExtender safe"),
-        (with_specs({**AGENT, "env": {"TZ": "UTC"}}), "SchedulerExtender safe"),
-        (with_specs({**AGENT, "resources": {"limits": {"memory": "1Mi"}}}), "safe"),
-        (with_specs(before=None), "SchedulerExtender safe"),  # deleted and created again
-        (with_specs(load={"rules": 2}, load_before={"rules": 1}), "LoadPolicy default"),
-        (with_specs(load={"rules": 2}), "LoadPolicy default"),
+        with_specs({"policies": [{"name": "safe-balance"}]}),
+        with_specs({**AGENT, "env": {"TZ": "UTC"}}),
+        with_specs({**AGENT, "resources": {"limits": {"memory": "1Mi"}}}),
+        with_specs(before=None),  # deleted and created again
+        with_specs(load={"rules": 2}, load_before={"rules": 1}),
+        with_specs(load={"rules": 2}),
     ],
     ids=["policies", "variable", "resources", "recreated", "load policy", "new load policy"],
 )
-def test_edits_that_no_simulation_tries_are_not_known(specs: CheckedSpecs, named: str) -> None:
-    held = check_calling(specs)
+def test_edits_of_agents_and_of_the_load_policy_are_simulated(specs: CheckedSpecs) -> None:
+    first = check_calling(specs)
+    assert (reason(first), first.passes) == ("Simulating", False)
+    asked = check_calling(specs, first.record).question
+    assert asked is not None
+    assert asked.before.agents == ({} if not specs.in_use.extenders else {"safe": WITHOUT_LEVEL})
+    assert asked.after.load_policies == specs.desired.load_policies
+    for answer, decision in (
+        (PlacementAnswer(asked.identity), "NothingWorse"),
+        (PlacementAnswer(asked.identity, worse=True, effect=LOST), "Held"),
+        (PlacementAnswer(asked.identity, effect="at another load", unknown=True), "Held"),
+    ):
+        made = check_calling(specs, first.record, answer=answer)
+        assert (reason(made), made.passes) == (decision, decision != "Held")
+        assert answer.effect in made.record["message"]
+        approved = check_calling(specs, made.record, approved=made.record["configuration"])
+        assert approved.passes
+        assert made.record["configuration"] == hash_of(CALLING, specs.desired)
+
+
+def test_a_load_policy_that_only_other_schedulers_read_is_not_known() -> None:
+    def specs(rules: int) -> AgentSpecs:
+        return AgentSpecs({}, {"default": {"rules": rules}}, readers=("batch", "web"))
+
+    held = check(RUNNING, specs=CheckedSpecs(specs(1), specs(2)))
     assert (reason(held), held.passes, held.question) == ("Held", False, None)
     assert held.record["result"] == "NotKnown"
-    assert held.condition is not None
-    assert named in held.condition.message
-    warned = check_calling(specs, mode="Warn")
-    assert (reason(warned), warned.passes) == ("NotKnown", True)
-    approved = check_calling(specs, approved=held.record["configuration"])
-    assert (reason(approved), approved.passes) == ("Approved", True)
-    assert held.record["configuration"] == hash_of(CALLING, specs.desired)
+    assert "SecondarySchedulers that read it: batch, web" in held.record["effect"]
+    assert held.record["configuration"] == hash_of(RUNNING, specs(2))
+    known = check(RUNNING, specs=CheckedSpecs(specs(1), specs(2)), mode="Warn")
+    assert (reason(known), known.passes) == ("NotKnown", True)
 
 
 def test_what_agents_do_not_decide_by_does_not_wait() -> None:
@@ -445,21 +468,6 @@ def test_another_port_of_an_agent_does_not_wait() -> None:
     history = revisions((CALLING, names.OUTCOME_INSTALLED))
     made = check(edited, history=history, specs=with_specs())
     assert (reason(made), made.content) == ("Unchanged", edited)
-
-
-def test_an_edit_of_an_agent_beside_another_one_is_simulated_and_stays_not_known() -> None:
-    specs = with_specs({"policies": [{"name": "safe-balance"}]})
-    edited = content("HighNodeUtilization", unsupportedConfigOverrides={"extenders": [ENTRY]})
-    history = revisions((CALLING, names.OUTCOME_INSTALLED))
-    first = check(edited, history=history, specs=specs)
-    assert reason(first) == "Simulating"
-    asked = check(edited, first.record, history=history, specs=specs)
-    assert asked.question is not None
-    assert asked.question.before.agents != asked.question.after.agents
-    answer = PlacementAnswer(asked.question.identity, effect="each of 4 pods")
-    made = check(edited, first.record, history=history, specs=specs, answer=answer)
-    assert (reason(made), made.record["result"]) == ("Held", "NotKnown")
-    assert "each of 4 pods; no simulation tries edits" in made.record["effect"]
 
 
 def test_an_edit_that_was_reported_is_not_checked_again_when_its_agents_are_in_use() -> None:

@@ -19,6 +19,8 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULER_PROFILES,
 )
 from kube_scheduler_operator.operator.engine import held_edits
+from kube_scheduler_operator.operator.model.plan import PlacementQuestion
+from kube_scheduler_operator.operator.model.snapshot import PlacementAnswer
 
 from ....expect import condition_of
 from ...fake_cluster import FakeCluster
@@ -35,6 +37,17 @@ def load(percent: int) -> dict[str, Any]:
     return {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": f"{percent}%"}]}
 
 
+ANOTHER_LOAD = "which nodes SchedulerExtender safe rejects at another load is not known"
+
+
+def unknown(question: PlacementQuestion) -> PlacementAnswer:
+    return PlacementAnswer(question.identity, effect=ANOTHER_LOAD, unknown=True)
+
+
+def harmless(question: PlacementQuestion) -> PlacementAnswer:
+    return PlacementAnswer(question.identity, effect="each of 40 pods can be placed as today")
+
+
 def gated(mode: str = "Gate") -> FakeCluster:
     """A cluster that checks edits, and whose scheduler calls the agent `safe`."""
     cluster = FakeCluster()
@@ -45,6 +58,7 @@ def gated(mode: str = "Gate") -> FakeCluster:
     cluster.put(OPERATOR_SETTINGS, "cluster", placementCheck={"mode": mode})
     cluster.settle()
     assert "http://127.0.0.1:5401/safe" in config(cluster)
+    cluster.simulate = unknown
     return cluster
 
 
@@ -105,8 +119,43 @@ def test_an_edit_of_policies_waits_for_an_approval() -> None:
     assert (utilization(cluster), accepted(cluster)[0]) == (1, "True")
 
 
+def test_an_edit_of_policies_that_costs_no_pod_its_place_is_in_use() -> None:
+    """Its scores, e.g.: what a filter does at another load is never known."""
+    cluster = gated()
+    cluster.simulate = harmless
+    cluster.extender("safe", agent=agent(1))
+    cluster.settle()
+    assert (utilization(cluster), accepted(cluster)[0]) == (1, "True")
+    (asked,) = cluster.simulations
+    limits = [
+        rules.agents["safe"]["policies"][0]["arguments"]["utilization"]
+        for rules in (asked.before, asked.after)
+    ]
+    assert limits == [80, 1]
+
+
+def test_an_edit_of_the_load_policy_is_simulated_with_both_versions() -> None:
+    cluster = gated()
+    lost = "3 running pods could no longer be placed: the load is above the limit (shop/a)"
+    cluster.simulate = lambda asked: PlacementAnswer(asked.identity, True, lost)
+    before = limit(cluster)
+    cluster.put(LOAD_POLICIES, "default", **load(10))
+    cluster.settle()
+    (asked,) = cluster.simulations
+    assert (asked.before.load_policies, asked.after.load_policies) == (
+        {"default": load(80)},
+        {"default": load(10)},
+    )
+    assert (limit(cluster), state(cluster)) == (before, "Held")
+    assert lost in record(cluster)["message"]
+    cluster.put(LOAD_POLICIES, "default", **load(80))
+    cluster.settle()
+    assert (limit(cluster), state(cluster)) == (before, "Unchanged")
+
+
 def test_a_profile_that_waits_is_not_reported_as_in_use() -> None:
     cluster = gated()
+    cluster.simulate = None
     cluster.profile("team", percentageOfNodesToScore=20)
     cluster.settle()
     assert "percentageOfNodesToScore" not in config(cluster)
@@ -140,7 +189,7 @@ def test_with_warn_edits_are_reported_and_in_use() -> None:
     assert limit(cluster) != before
     assert (state(cluster), record(cluster)["result"]) == ("NotKnown", "NotKnown")
     reported = [m for _, reason, m in cluster.recorder.events if reason == "PlacementCheckPassed"]
-    assert any("SchedulerExtender safe" in message for message in reported)
+    assert any(ANOTHER_LOAD in message for message in reported)
 
 
 def test_an_edit_of_policies_does_not_slip_in_with_another_edit() -> None:
@@ -148,7 +197,7 @@ def test_an_edit_of_policies_does_not_slip_in_with_another_edit() -> None:
     cluster = gated()
     cluster.extender("safe", agent=agent(1), weight=7, timeout="2s")
     cluster.settle()
-    assert (utilization(cluster), state(cluster)) == (80, "Simulating")
+    assert (utilization(cluster), state(cluster)) == (80, "Held")
     assert '"weight":7' not in config(cluster)
 
 
@@ -164,6 +213,7 @@ def test_a_deleted_extender_comes_back_as_an_edit() -> None:
 
 def test_a_new_extender_is_not_called_yet_and_may_be_edited() -> None:
     cluster = gated()
+    cluster.simulate = None
     cluster.extender("other", agent=agent(70))
     cluster.settle()
     cluster.extender("other", agent=agent(60))

@@ -24,6 +24,7 @@ from kube_scheduler_operator.operator.engine.placement_run import (
     Omissions,
     PlacementRunner,
     answer_with,
+    at_another_load,
     in_cluster,
     not_called,
     not_timed,
@@ -91,8 +92,8 @@ class Runs:
 
 async def answered(runner: PlacementRunner) -> PlacementAnswer:
     for _ in range(1000):
-        if runner.answer is not None:
-            return runner.answer
+        if runner.answers:
+            return next(iter(runner.answers.values()))
         await asyncio.sleep(0.005)
     raise AssertionError("there is no answer")
 
@@ -100,9 +101,9 @@ async def answered(runner: PlacementRunner) -> PlacementAnswer:
 async def test_the_answer_has_the_effect_in_words_and_wakes_the_operator() -> None:
     runs, woken = Runs(), asyncio.Event()
     runner = PlacementRunner(runs, woken.set)
-    runner.follow(question())
+    runner.follow([question()])
     await asyncio.sleep(0)
-    assert (runner.answer, woken.is_set()) == (None, False)
+    assert (runner.answers, woken.is_set()) == ({}, False)
     runs.go.set()
     answer = await answered(runner)
     assert woken.is_set()
@@ -174,7 +175,7 @@ async def test_an_unchanged_situation_is_an_answer() -> None:
     runs.outcome = None
     runs.go.set()
     runner = PlacementRunner(runs, lambda: None)
-    runner.follow(question())
+    runner.follow([question()])
     expected = PlacementAnswer(question().identity, situation="now", unchanged=True)
     assert await answered(runner) == expected
 
@@ -183,11 +184,11 @@ async def test_a_simulation_that_runs_or_has_its_answer_is_not_started_again() -
     runs = Runs()
     runner = PlacementRunner(runs, lambda: None)
     for _ in range(3):
-        runner.follow(question())
+        runner.follow([question()])
         await asyncio.sleep(0)
     runs.go.set()
     await answered(runner)
-    runner.follow(question())
+    runner.follow([question()])
     await asyncio.sleep(0)
     assert runs.started == ["edited"]
 
@@ -195,15 +196,15 @@ async def test_a_simulation_that_runs_or_has_its_answer_is_not_started_again() -
 async def test_another_edit_ends_the_simulation_of_the_one_before() -> None:
     runs = Runs()
     runner = PlacementRunner(runs, lambda: None)
-    runner.follow(question())
+    runner.follow([question()])
     await asyncio.sleep(0)
-    runner.follow(question("another"))
+    runner.follow([question("another")])
     await asyncio.sleep(0.01)
     assert (runs.started, runs.ended) == (["edited", "another"], ["edited"])
-    runner.follow(None)
+    runner.follow([])
     await asyncio.sleep(0.01)
     assert runs.ended == ["edited", "another"]
-    runner.follow(question())
+    runner.follow([question()])
     await asyncio.sleep(0)
     await runner.close()
     assert runs.ended == ["edited", "another", "edited"]
@@ -223,17 +224,103 @@ async def test_a_failure_is_an_answer(outcome: Exception, error: str) -> None:
     runs.outcome = outcome
     runs.go.set()
     runner = PlacementRunner(runs, lambda: None)
-    runner.follow(question())
+    runner.follow([question()])
     assert (await answered(runner)).error == error
 
 
 async def test_a_simulation_ends_at_its_limit() -> None:
     runs = Runs()
     runner = PlacementRunner(runs, lambda: None)
-    runner.follow(replace(question(), seconds=0))
+    runner.follow([replace(question(), seconds=0)])
     answer = await answered(runner)
     assert (answer.worse, runs.ended) == (False, ["edited"])
     assert "it did not end within 0 s (spec.placementCheck.timeoutSeconds)" in answer.error
+
+
+async def test_a_tenants_simulations_wait_for_each_other_and_no_one_else_waits_for_them() -> None:
+    runs = Runs()
+    runner = PlacementRunner(runs, lambda: None)
+    own = [replace(question(name), turn="team-a") for name in ("a1", "a2")]
+    runner.follow([*own, replace(question("b"), turn="team-b"), question("control plane")])
+    await asyncio.sleep(0.01)
+    assert runs.started == ["a1", "b", "control plane"]
+    runner.follow(own[1:])  # the edit a1 was reverted
+    await asyncio.sleep(0.01)
+    assert runs.started[3:] == ["a2"]
+    assert sorted(runs.ended) == ["a1", "b", "control plane"]
+    runs.go.set()
+    await answered(runner)
+    assert [identity.configuration for identity in runner.answers] == ["a2"]
+    runner.follow([])
+    assert runner.answers == {}
+    await runner.close()
+
+
+AGENT = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 80}}]}
+LOADED = {"policies": [{"name": "load-aware"}], "loadPolicy": "default"}
+SCORING = {"policies": [{"name": "safe-balance"}]}
+
+
+def rules_with(agent: Any, verbs: Any = FILTERS, **load: Any) -> PlacementRules:
+    entry = {"urlPrefix": "http://127.0.0.1:5401/one", **verbs}
+    policies = {"default": load} if load else {}
+    return PlacementRules({"extenders": [entry]}, agents={"one": agent}, load_policies=policies)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_known"),
+    [
+        (rules_with(AGENT), rules_with(AGENT), True),
+        (
+            rules_with(AGENT),
+            rules_with(
+                {"policies": [{"name": "safe-overload", "weight": 3}, *SCORING["policies"]]}
+            ),
+            False,
+        ),
+        (
+            rules_with(AGENT),
+            rules_with({"policies": [*AGENT["policies"], *SCORING["policies"]]}),
+            True,
+        ),
+        (rules_with(AGENT), rules_with({**AGENT, "resources": {"limits": {"cpu": "1"}}}), True),
+        (
+            rules_with(AGENT),
+            rules_with({**AGENT, "podSelector": {"matchLabels": {"app": "x"}}}),
+            False,
+        ),
+        (
+            rules_with(LOADED, predicates=[{"name": "cpu_usage_avg_5m", "maxLimit": "80%"}]),
+            rules_with(LOADED, predicates=[{"name": "cpu_usage_avg_5m", "maxLimit": "10%"}]),
+            False,
+        ),
+        (
+            rules_with(LOADED, priorities=[{"name": "cpu_usage_avg_5m", "weight": 1}]),
+            rules_with(LOADED, priorities=[{"name": "cpu_usage_avg_5m", "weight": 2}]),
+            True,
+        ),
+        (
+            rules_with(SCORING, {"prioritizeVerb": "p", "weight": 1}),
+            rules_with(
+                {"policies": [{"name": "safe-balance", "weight": 2}]},
+                {"prioritizeVerb": "p", "weight": 1},
+            ),
+            True,
+        ),
+    ],
+    ids=["same", "arguments", "scores", "memory", "pods", "limit", "priority", "only scores"],
+)
+def test_of_an_agents_filter_a_simulation_knows_this_moment(
+    before: PlacementRules, after: PlacementRules, is_known: bool
+) -> None:
+    """At a moment of low load, a limit rejects no node."""
+    options = [
+        placement_run._options(rules, question(), "v1.35.4", []) for rules in (before, after)
+    ]
+    assert all(len(made.extenders) == 1 for made in options)
+    named = list(at_another_load(options[0].extenders, options[1].extenders))
+    assert (named == []) is is_known
+    assert is_known or "SchedulerExtender one" in named[0]
 
 
 # --- the Job --------------------------------------------------------------------------------------

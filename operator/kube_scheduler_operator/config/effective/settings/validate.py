@@ -17,7 +17,8 @@ from ....base.crd_schema import validate_object
 from ....base.decoding import INVALID_TYPE, INVALID_VALUE
 from ....base.defects import DEFECT
 from ....base.environment import chooses_code, holds_credentials
-from ....base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
+from ....base.findings import NOT_ALLOWED, Finding, Path, Problem, did_you_mean, listing
+from ....base.foreign_text import foreign
 from ....base.objects import mapping
 from ....base.platform import Platform
 from ....base.quantities import MEMORY, amount
@@ -52,6 +53,8 @@ class PlacementSettings:
     mode: str = OFF  # Off, Warn or Gate
     seconds: int = DEFAULT_SECONDS  # limit from the request to the answer
     approved: str = ""  # hash of the configuration that may be rolled out whatever it changes
+    # SecondaryScheduler -> the same for it
+    approved_schedulers: Mapping[str, str] = field(default_factory=dict)
 
 
 def placement_settings(spec: Mapping[str, Any] | None) -> PlacementSettings:
@@ -62,6 +65,7 @@ def placement_settings(spec: Mapping[str, Any] | None) -> PlacementSettings:
         mode if mode in (WARN, GATE) else OFF,
         seconds if isinstance(seconds, int) and seconds >= SHORTEST_SECONDS else DEFAULT_SECONDS,
         approved if isinstance(approved, str) else "",
+        {str(k): str(v) for k, v in mapping(check.get("approvedSchedulers")).items() if v},
     )
 
 
@@ -242,11 +246,14 @@ def _check_problems(check: Mapping[str, Any]) -> Iterator[Problem]:
         message = f"{seconds} s are not enough to start a Pod with two images"
         fix = f"use {SHORTEST_SECONDS} or more"
         yield Problem(INVALID_VALUE, (*CHECK, "timeoutSeconds"), message, fix)
-    approved = check.get("approved") or ""
-    if approved and not _HASH.fullmatch(approved):
-        message = f'"{approved}" is not the hash of a configuration'
-        fix = "use kubectl scheduler rollout approve, which writes it"
-        yield Problem(INVALID_VALUE, (*CHECK, "approved"), message, fix)
+    others = mapping(check.get("approvedSchedulers"))
+    approvals: dict[Path, str] = {("approved",): check.get("approved") or ""}
+    approvals |= {("approvedSchedulers", str(key)): value or "" for key, value in others.items()}
+    for path, approved in approvals.items():
+        if approved and not _HASH.fullmatch(approved):
+            message = f'"{foreign(approved, 64)}" is not the hash of a configuration'
+            fix = "use kubectl scheduler rollout approve, which writes it"
+            yield Problem(INVALID_VALUE, (*CHECK, *path), message, fix)
 
 
 def settings_warnings(
@@ -254,10 +261,6 @@ def settings_warnings(
 ) -> Iterator[Problem]:
     """Find the fields of a valid spec that have no effect; paths begin with `spec`."""
     pods = mapping(spec.get("pods"))
-    if placement_settings(spec).mode != OFF and not platform.owns_static_pods:
-        message = "has no effect where the provider runs the control plane: nothing is simulated"
-        fix = "remove it, and use kubectl scheduler diff --placements before an edit"
-        yield Problem(NO_EFFECT, CHECK, message, fix)
     for name, value in sorted(pods.items()):
         if not value or platform.adopts_pods:
             continue

@@ -372,10 +372,16 @@ def test_a_check_is_off_without_its_fields_and_with_zero_values() -> None:
     assert placement_settings(checked(**chosen).spec) == PlacementSettings("Gate", 60, "0" * 64)
 
 
-def test_a_check_has_no_effect_where_the_provider_runs_the_scheduler() -> None:
-    (warning,) = checked(MANAGED, mode="Gate").warnings
-    assert "spec.placementCheck: has no effect where the provider runs the control plane" in (
-        warning.text
-    )
-    for platform in (KUBEADM, RKE2, OPENSHIFT):
+def test_a_check_has_an_effect_on_every_platform() -> None:
+    for platform in (KUBEADM, RKE2, OPENSHIFT, MANAGED):
         assert checked(platform, mode="Gate").warnings == ()
+
+
+def test_an_approval_of_a_secondary_scheduler_is_read_by_its_name() -> None:
+    approvals = {"batch": "0" * 64, "web": ""}
+    found = checked(mode="Gate", approvedSchedulers=approvals)
+    assert found.findings == ()
+    assert placement_settings(found.spec).approved_schedulers == {"batch": "0" * 64}
+    (finding,) = checked(approvedSchedulers={"batch": "yes\n"}).findings
+    assert 'placementCheck.approvedSchedulers.batch: "yes' in finding.text
+    assert "\n" not in finding.text
