@@ -175,6 +175,31 @@ def test_a_deployment_that_is_deleted_returns_while_an_edit_is_held() -> None:
     assert played.condition("batch", names.AVAILABLE) == "True"
 
 
+def test_without_its_memory_an_edit_is_compared_again_and_its_approval_stays() -> None:
+    """An operator of an older version writes the status without the field."""
+    played = checked()
+    world = played.world
+    tune(played, WORSE)
+    world.run(30.0)
+    configuration = record(played)["configuration"]
+    hashes = [entry["hash"] for entry in played.status("batch")["history"]]
+    for approves in (False, True):
+        world.operator.kill()
+        world.server.edit(
+            "older",
+            SECONDARY_SCHEDULERS,
+            "batch",
+            lambda obj: obj["status"].pop("placementCheck"),
+        )
+        if approves:
+            approve(world, "batch", configuration)
+        world.operator.start()
+        world.run(60.0)
+        assert record(played)["configuration"] == configuration
+        assert percentage(world) == (WORSE if approves else 50)
+    assert [entry["hash"] for entry in played.status("batch")["history"]][1:] == hashes
+
+
 @pytest.mark.parametrize("first", range(1, STRIDE + 1))
 @pytest.mark.parametrize("mode", ["Warn", "Gate"])
 def test_killed_at_any_write_a_checked_edit_ends_in_the_same_state(mode: str, first: int) -> None:

@@ -30,7 +30,7 @@ class GateInput:
 
     @property
     def in_use(self) -> str:
-        """The hash of the content that its Pods run, or are about to; empty if there is none.
+        """The hash of the content that its Pods run, or are about to; empty without one.
 
         While there is no Deployment, it is the last known good one.
         """

@@ -85,7 +85,7 @@ class Edit(Generic[Content]):
     recorded: Mapping[str, Any]  # its memory as it was before
     content: Content  # what was composed
     kept: Callable[[], Content | None]  # what may be rolled out without the edit
-    before: PlacementRules | None  # the rules in use; None if there are none
+    before: PlacementRules | None  # the rules in use; None without any
     after: PlacementRules  # the composed rules
     configuration: str  # hash of `after`
     in_use: str  # hash of `before`; empty without one
