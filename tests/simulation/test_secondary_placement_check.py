@@ -202,7 +202,7 @@ def test_without_its_memory_an_edit_is_compared_again_and_its_approval_stays() -
 
 @pytest.mark.parametrize("first", range(1, STRIDE + 1))
 @pytest.mark.parametrize("mode", ["Warn", "Gate"])
-def test_killed_at_any_write_a_checked_edit_ends_in_the_same_state(mode: str, first: int) -> None:
+def test_killed_at_any_write_an_edit_of_it_ends_in_the_same_state(mode: str, first: int) -> None:
     def history(kill_at: int | None, *, after: bool) -> PlayedSecondaries:
         played = checked(mode, ("batch",))
         world = played.world
@@ -273,7 +273,7 @@ def test_the_managed_scheduler_follows_the_version_while_an_edit_is_held() -> No
     assert percentage(world, MANAGED_NAME) == WORSE
 
 
-def test_leaving_never_waits_and_coming_back_with_an_edit_does() -> None:
+def test_leaving_the_managed_scheduler_never_waits_and_coming_back_does() -> None:
     made = managed()
     world = made.world
     ran = managed_record(made)["ran"]

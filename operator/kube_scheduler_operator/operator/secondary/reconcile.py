@@ -350,7 +350,11 @@ def plan(
         # Old ConfigMaps can wait until everything else is done.
         work += _prune(existing, history, state.pods, target, running)
     entry = find(history, content.hash) if content is not None else None
-    planned = with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), work)
+    # Why an edit may be rolled out is known only as long as it is not.
+    is_new = target is not None and target.hash != running
+    first = check is not None and check.passes and bool(check.record) and is_new
+    reported = report(snapshot, state)
+    planned = with_status(snapshot, SECONDARY_SCHEDULERS, obj, reported, work, first=first)
     return planned, entry
 
 

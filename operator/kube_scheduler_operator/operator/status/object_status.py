@@ -66,12 +66,21 @@ def status_write(
 
 
 def with_status(
-    snapshot: Snapshot, resource: Resource, obj: Object, report: Report, work: Sequence[Action]
+    snapshot: Snapshot,
+    resource: Resource,
+    obj: Object,
+    report: Report,
+    work: Sequence[Action],
+    *,
+    first: bool = False,
 ) -> ObjectPlan:
-    """The work, then the status if it changes; the status first if the API refused a write."""
+    """The work, then the status if it changes.
+
+    The status is `first` if the work depends on it, and if the API refused a write.
+    """
     refused = resource.named(obj["metadata"]["name"]) in snapshot.write_errors
     writes = status_write(resource, obj, report.status, report.events)
-    actions = (*writes, *work) if refused else (*work, *writes)
+    actions = (*writes, *work) if refused or first else (*work, *writes)
     return ObjectPlan(actions, report.degraded, report.requeue_after)
 
 

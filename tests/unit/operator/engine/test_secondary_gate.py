@@ -218,7 +218,7 @@ def test_a_defect_of_the_check_stops_one_scheduler_only(monkeypatch: pytest.Monk
     assert condition_of(cluster.get(SECONDARY_SCHEDULERS, "batch"), names.DEGRADED)[0] == "True"
 
 
-def test_what_decides_no_placements_is_rolled_out_while_an_edit_is_held() -> None:
+def test_what_of_it_decides_no_placements_is_rolled_out_meanwhile() -> None:
     cluster = gated()
     spec: dict[str, Any] = {"logLevel": "Debug", "resources": {"requests": {"cpu": "200m"}}}
     edit(cluster, replicas=3, **spec)
