@@ -150,7 +150,11 @@ def _node(number: int) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
         "spec": {},
-        "status": {"allocatable": amounts, "capacity": amounts},
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "nodeInfo": {"kubeletVersion": DEFAULT},
+        },
     }
 
 

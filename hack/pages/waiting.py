@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from cluster.releases import DEFAULT
+
 ZONE = "topology.kubernetes.io/zone"
 FILE = "cluster.json"
 WORKLOAD = "api.yaml"
@@ -63,7 +65,11 @@ def _node(name: str, zone: str, cpu: str, **spec: Any) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
         "spec": spec,
-        "status": {"allocatable": amounts, "capacity": amounts},
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "nodeInfo": {"kubeletVersion": DEFAULT},
+        },
     }
 
 

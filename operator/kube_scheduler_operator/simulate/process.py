@@ -40,7 +40,7 @@ FOLDERS: Final = "/tmp"  # noqa: S108  # a volume of the launcher's container
 _ALL_COMPONENTS: Final = "controlplane"
 """The program of all components that `hack/sandbox` builds; its name selects one."""
 _CACHE: Final = "KUBE_SCHEDULER_OPERATOR_CACHE"
-_ASSETS: Final = "KUBEBUILDER_ASSETS"
+ASSETS: Final = "KUBEBUILDER_ASSETS"
 _MEMORY: Final = 8 * 2**30
 """Bytes of data that kube-scheduler may have; with 5,000 nodes it needs 0.5 GiB."""
 _CONFIG: Final = "config.json"
@@ -70,10 +70,10 @@ class SimulationError(Exception):
 
 
 def find_binary(path: str | None, version: str = "") -> Path:
-    """Return the kube-scheduler to run: `path`, else of $PATH, $KUBEBUILDER_ASSETS or the cache.
+    """Return the kube-scheduler to run: `path`, else of $KUBEBUILDER_ASSETS, $PATH or the cache.
 
-    `path` is what the user chose, `version` that of the cluster: of those in the cache, one with
-    its minor version is preferred.
+    `path` is what the user chose, as is $KUBEBUILDER_ASSETS; `version` is that of the cluster: of
+    the other programs, the one with the nearest version is chosen.
 
     Raises:
         SimulationError: no program was found, or `path` is not a program.
@@ -83,39 +83,63 @@ def find_binary(path: str | None, version: str = "") -> Path:
         if program is None:
             raise SimulationError(f"--kube-scheduler {path}: this is not an executable file")
         return Path(program).absolute()
-    for candidate in candidates(version):
-        return candidate
-    raise SimulationError(
-        "no kube-scheduler was found: name one with --kube-scheduler PATH; the program of a "
-        "release is at https://dl.k8s.io/release/v1.35.4/bin/linux/amd64/kube-scheduler"
-    )
+    programs = list(candidates(version))
+    if not programs:
+        raise SimulationError(
+            "no kube-scheduler was found: name one with --kube-scheduler PATH; the program of a "
+            "release is at https://dl.k8s.io/release/v1.35.4/bin/linux/amd64/kube-scheduler"
+        )
+    if programs[0] == program_of_environment():
+        return programs[0]
+    return min(programs, key=lambda program: _distance(program, version))
+
+
+def program_of_environment() -> Path | None:
+    """Return the program that $KUBEBUILDER_ASSETS names; None without one."""
+    program = Path(os.environ.get(ASSETS) or "/nonexistent", PROGRAM).absolute()
+    return program if os.access(program, os.X_OK) else None
 
 
 def candidates(version: str) -> Iterator[Path]:
-    """Yield programs of $KUBEBUILDER_ASSETS, $PATH and the cache, those of `version` first."""
-    programs = []
-    if assets := os.environ.get(_ASSETS):
-        programs.append(Path(assets, PROGRAM))
+    """Yield programs of $KUBEBUILDER_ASSETS, $PATH and the cache, those nearest to `version` first.
+
+    Without a version, the newest of the cache comes first.
+    """
+    if (program := program_of_environment()) is not None:
+        yield program
     if on_path := shutil.which(PROGRAM):
-        programs.append(Path(on_path))
-    cached = _cached()
-    minor = re.match(r"v?(\d+\.\d+)", version)
-    if minor:
-        same = [path for path in cached if path.parent.name.startswith(f"v{minor[1]}.")]
-        cached = same or cached
-    for candidate in (*programs, *cached):
-        if os.access(candidate, os.X_OK):
-            yield candidate.absolute()
+        yield Path(on_path).absolute()
+    cached = (path for path in _cached() if os.access(path, os.X_OK))
+    yield from sorted((path.absolute() for path in cached), key=lambda p: _distance(p, version))
+
+
+def _distance(program: Path, version: str) -> tuple[int, int]:
+    """Return how far a program's version is from another, in minor versions and in patches."""
+    try:
+        wanted = Version.parse(version)
+    except ValueError:
+        return 0, 0
+    named = _version_of_folder(program)
+    try:
+        own = Version(*named) if named else binary_version(program)
+    except SimulationError:
+        return sys.maxsize, 0
+    # The newer one of two is as far and a half less.
+    minors = 2 * abs(own.minor - wanted.minor) - (own.minor > wanted.minor)
+    return abs(own.major - wanted.major) * sys.maxsize + minors, abs(own.patch - wanted.patch)
+
+
+def _version_of_folder(program: Path) -> tuple[int, int, int] | None:
+    """Return the version that a folder of the cache has in its name."""
+    match = re.match(r"v(\d+)\.(\d+)\.(\d+)", program.parent.name)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def _cached() -> list[Path]:
     base = Path(os.environ.get(_CACHE) or Path.home() / ".cache" / "kube-scheduler-operator")
     programs = [*base.glob(f"build/v*/{PROGRAM}"), *base.glob(f"build/v*/{_ALL_COMPONENTS}")]
 
-    def version(path: Path) -> tuple[int, ...]:
-        return tuple(map(int, re.findall(r"\d+", path.parent.name)[:3]))
-
-    return sorted(programs, key=version, reverse=True)
+    return sorted(programs, key=lambda path: _version_of_folder(path) or (0, 0, 0), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -63,6 +63,7 @@ class World:
     notes: list[str] = field(default_factory=list)
     annotations: bool = False
     version: str = ""  # version of the cluster's API server; empty: unknown
+    kubelets: set[str] = field(default_factory=set)  # the versions of the nodes' kubelets
     ended: dict[Key, EndedPod] = field(default_factory=dict)  # for messages
 
     def add(self, obj: Mapping[str, Any]) -> bool:
@@ -95,6 +96,8 @@ class World:
             spec = kept["spec"]
             spec.setdefault("schedulerName", "default-scheduler")
             node = spec.get("nodeName") or ""
+        if resource is NODES and (kubelet := _kubelet(obj)):
+            self.kubelets.add(kubelet)
         key = (metadata.get("namespace", ""), name)
         if kind.only not in (None, key):
             return False
@@ -128,7 +131,7 @@ class World:
     def copy(self) -> World:
         """Return a world that can be changed without changing this one."""
         objects = {resource: dict(entries) for resource, entries in self.objects.items()}
-        return World(objects, list(self.notes), self.annotations, self.version, dict(self.ended))
+        return replace(self, objects=objects, notes=list(self.notes), ended=dict(self.ended))
 
     def drop_annotations(self) -> None:
         """Keep only the annotations of Nodes that kube-scheduler reads."""
@@ -139,6 +142,10 @@ class World:
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
         self.objects[resource].pop((namespace, name), None)
+
+
+def _kubelet(node: Mapping[str, Any]) -> str:
+    return str(mapping(mapping(node.get("status")).get("nodeInfo")).get("kubeletVersion") or "")
 
 
 def _ended(pod: Mapping[str, Any]) -> EndedPod:

@@ -14,6 +14,7 @@ from kube_scheduler_operator.simulate.process import (
     KubeSchedulerProcess,
     SimulationError,
     binary_version,
+    find_binary,
 )
 
 URL = "http://127.0.0.1:1"
@@ -63,3 +64,38 @@ def test_its_version_is_what_it_writes(tmp_path: Path) -> None:
         binary_version(script(tmp_path, "echo nothing"))
     with pytest.raises(SimulationError, match="does not report its version: Command"):
         binary_version(script(tmp_path, "exit 1"))
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with three versions, and nothing on the PATH."""
+    for version in ("1.34.4", "1.36.3", "1.37.2"):
+        folder = tmp_path / "cache" / "build" / f"v{version}-0123"
+        folder.mkdir(parents=True)
+        script(folder, f"echo Kubernetes v{version}")
+    monkeypatch.setenv("KUBE_SCHEDULER_OPERATOR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [("", "v1.37.2"), ("v1.34.9", "v1.34.4"), ("v1.36.0", "v1.36.3"),
+     ("v1.35.4", "v1.36.3"), ("v1.30.0", "v1.34.4"), ("v1.40.0", "v1.37.2")],
+)  # fmt: skip
+def test_the_program_with_the_nearest_version_is_chosen(
+    programs: Path, wanted: str, chosen: str
+) -> None:
+    assert find_binary(None, wanted).parent.name.startswith(f"{chosen}-")
+
+
+def test_what_the_user_names_comes_before_the_version(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = script(programs, "echo Kubernetes v1.35.4")
+    assert find_binary(None, "v1.35.1") == other, "that of the PATH"
+    assert find_binary(None, "v1.36.0") != other
+    assert find_binary(str(other), "v1.36.0") == other
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(programs))
+    assert find_binary(None, "v1.36.0") == other

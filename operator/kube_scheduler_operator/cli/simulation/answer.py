@@ -19,6 +19,7 @@ from ...simulate.scenario import Drain, Prepared, Scenario
 from ...simulate.utilization import Utilization
 from ...simulate.workloads import SimulatedWorkload
 from ..console.output import counted, first_names, format_table, limited, limited_table
+from .decided_by import DecidedBy
 
 TODAY: Final = "today"
 NOW: Final = "now"
@@ -80,6 +81,7 @@ class SimulationAnswer:
     now: Utilization  # of the unchanged cluster
     waiting: int  # the number of pods that wait in it
     notes: list[str]  # what is not considered
+    decided_by: DecidedBy
     largest: bool = False  # the question is how many pods fit
     nodes: int = 0  # maximum number of nodes in a table; 0: all
 
@@ -140,6 +142,7 @@ class SimulationAnswer:
     def document(self) -> dict[str, Any]:
         return {
             "fits": None if self.is_unknown else self.fits,
+            "decidedBy": self.decided_by.document(),
             "repeat": self.repeat,
             "pods": {title: len(pods) for title, pods in self.prepared.groups.items()},
             "addedNodes": self.prepared.added,
@@ -168,6 +171,7 @@ class SimulationAnswer:
         }
 
     def lines(self) -> Iterator[str]:
+        yield from self.decided_by.first_line()
         yield from self.question.refused
         for drain in self.prepared.drains:
             yield from _drain_lines(drain, self.proposed)
@@ -183,7 +187,7 @@ class SimulationAnswer:
             yield from self._where(column)
         for column in self.columns:
             yield from self._missing(column)
-        yield from (f"note: {note}" for note in self.notes)
+        yield from (f"note: {note}" for note in (self.decided_by.note(), *self.notes))
 
     def _sentence(self, column: ConfigurationResult) -> str:
         runs = len(column.outcomes)

@@ -131,16 +131,20 @@ async def _explain(
     simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
     answers = agents.answers or simulated
     notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
+    decided_by = simulation.decided_by.of(explanation.scheduler)
     document = {
         **_document(explanation),
+        "decidedBy": decided_by.document() if explanation.served else None,
         "idle": idle,
         "answers": documents(answers),
         "missing": [asdict(pods) for pods in missing],
         "notes": notes,
     }
-    text = [line for pods in missing for line in _missing_lines(pods)]
+    shown = [decided_by.note(), *notes] if explanation.served else notes
+    text = [*decided_by.first_line()] if explanation.served else []
+    text += [line for pods in missing for line in _missing_lines(pods)]
     text += [*_lines(explanation, idle, args.nodes), *remembered_lines(answers, args.nodes)]
-    print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in notes)]))
+    print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in shown)]))
     return 0
 
 
@@ -456,14 +460,15 @@ async def _show_waiting(simulation: Simulation, args: argparse.Namespace) -> int
     )
     missing = missing_pods(simulation.world, args.namespace)
     document = {
+        "decidedBy": simulation.decided_by.document(),
         "groups": [_waiting_document(group) for group in groups],
         "missing": [asdict(pods) for pods in missing],
         "notes": simulation.notes,
     }
-    text = list(_waiting_lines(groups))
+    text = [*simulation.decided_by.first_line(), *_waiting_lines(groups)]
     for pods in missing:
         text += ["", *_missing_lines(pods)]
-    text += (f"note: {note}" for note in simulation.notes)
+    text += (f"note: {note}" for note in (simulation.decided_by.note(), *simulation.notes))
     print_document(document, args.output, text_of(text))
     return 0
 

@@ -60,8 +60,9 @@ async def placement_sentences(
             sentences = [*effect.sentences(), *await _replayed(simulation, replay, old, new)]
         except CommandError as error:
             raise CommandError(f"--placements: {error}") from None
-    notes = (*left_in_place(replay), *simulation.notes)
-    return [*sentences, *(f"note: {note}" for note in notes)]
+    decided_by = simulation.decided_by
+    notes = (decided_by.program(), *left_in_place(replay), *simulation.notes)
+    return [*decided_by.first_line(), *sentences, *(f"note: {note}" for note in notes)]
 
 
 def _options(simulation: Simulation, content: ParsedRevision) -> RunOptions:

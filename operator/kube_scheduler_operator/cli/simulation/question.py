@@ -186,7 +186,15 @@ async def _simulate(
     outcomes = [outcome for column in columns for outcome in column.outcomes]
     notes += dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
     answer = SimulationAnswer(
-        question, prepared, columns, now, len(world.pending()), notes, args.max, args.nodes
+        question,
+        prepared,
+        columns,
+        now,
+        len(world.pending()),
+        notes,
+        simulation.decided_by,
+        args.max,
+        args.nodes,
     )
     if args.svg:
         _write_picture(args.svg, answer)

@@ -30,10 +30,18 @@ from ...config.lint.documents.other_files import counted_kinds
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
+from ...simulate.cluster_version import ClusterVersion, cluster_version, version_of_scheduler
 from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES, PODS
-from ...simulate.process import SimulationError, binary_version, candidates, find_binary
+from ...simulate.process import (
+    ASSETS,
+    SimulationError,
+    binary_version,
+    candidates,
+    find_binary,
+    program_of_environment,
+)
 from ...simulate.questions import NO_BINARY, Question
 from ...simulate.read_cluster import read_cluster
 from ...simulate.read_files import Input, WorldFileError, read_files
@@ -43,8 +51,15 @@ from ...simulate.world import World
 from ..cluster.connection import connected
 from ..console.errors import CommandError, UsageError, error_message
 from ..console.input_files import display_name, read_bytes
+from .decided_by import DEFAULTS, DecidedBy, DecidingConfiguration
 from .in_cluster import JobSimulator
-from .running_scheduler import Operand, RunningConfiguration, RunningSchedulers, running_schedulers
+from .running_scheduler import (
+    CONTROL_PLANE,
+    Operand,
+    RunningConfiguration,
+    RunningSchedulers,
+    running_schedulers,
+)
 
 T = TypeVar("T")
 
@@ -68,6 +83,34 @@ class Simulation:
     own: OwnObjects = OwnObjects()  # for extenders
     # why pods of a schedulerName are not scheduled now, or why that is not known
     idle: Mapping[str, str] = field(default_factory=dict)
+    # what the configuration of each scheduler is, by its title; that of the options has none
+    origins: dict[str, str] = field(default_factory=dict)
+    place: Place | None = None
+    cluster: ClusterVersion = field(default_factory=ClusterVersion)
+
+    @property
+    def decided_by(self) -> DecidedBy:
+        """Return what decides the answers to all questions.
+
+        Raises:
+            RuntimeError: the place is not chosen yet.
+        """
+        if self.place is None:
+            raise RuntimeError("choose the place first")
+        options, place = self.options, self.place
+        origins = {"": DEFAULTS, **self.origins}
+        configurations = [
+            DecidingConfiguration(
+                CONTROL_PLANE, _served(options.config), origins[""], options.config
+            ),
+            *(
+                DecidingConfiguration(one.title, one.names, origins.get(one.title, ""), one.config)
+                for one in options.others
+                if not one.problem
+            ),
+        ]
+        image = place.operand.image if place.job and place.operand else ""
+        return DecidedBy(place.version, image, place.chosen, self.cluster, tuple(configurations))
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
         """Return the options for a configuration with its extenders; note those left out."""
@@ -207,15 +250,14 @@ def from_files(args: argparse.Namespace) -> Simulation:
         raise UsageError(
             f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
         )
-    notes: list[str] = []
     others = tuple(_others_in_files(files.own))
-    configurations = [config for _, config in files.configurations]
+    configurations = list(files.configurations)
     main: Mapping[str, Any] | None = None
     if args.config is not None:
-        main = configuration_file(args.config)
-        configurations.append(main)
+        main, origin = configuration_file(args.config), f"--config {args.config}"
+        configurations.append((origin, main))
     if main is None or _takes_place_of(main, others) is not None:
-        main = _configuration_in(files, others, notes)
+        main, origin = _configuration_in(files, others)
     own = OwnObjects(
         [obj for obj in files.own if obj.get("kind") == SCHEDULER_EXTENDERS.kind],
         [obj for obj in files.own if obj.get("kind") == LOAD_POLICIES.kind],
@@ -223,18 +265,21 @@ def from_files(args: argparse.Namespace) -> Simulation:
     )
     if args.in_cluster:
         raise UsageError("--in-cluster cannot be combined with --from-files")
-    simulation = _simulation(args, files.world, main, (), notes, own)
+    simulation = _simulation(args, files.world, main, (), [], own)
+    simulation.origins[""] = origin
     simulation.options = replace(simulation.options, others=others)
-    for config in configurations:
-        if _takes_place_of(config, simulation.options.others) is not None:
+    for name, config in configurations:
+        if (at := _takes_place_of(config, simulation.options.others)) is not None:
+            simulation.origins[others[at].title] = name
             simulation.options = simulation.instead(config)
-    return _placed(simulation, _local(args, ""))
+    simulation.cluster = cluster_version(files.world)
+    return _placed(simulation, _local(args, simulation.cluster))
 
 
 def _configuration_in(
-    files: Input, others: Sequence[OtherScheduler], notes: list[str]
-) -> Mapping[str, Any] | None:
-    """Return the one of the control plane's scheduler; None, and a note, for its defaults.
+    files: Input, others: Sequence[OtherScheduler]
+) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the one of the control plane's scheduler, and what it is; None for its defaults.
 
     Raises:
         UsageError: there are several.
@@ -248,9 +293,8 @@ def _configuration_in(
         names = ", ".join(name for name, _ in found)
         raise UsageError(f"several files are a {KIND}: choose one with --config: {names}")
     if found:
-        return found[0][1]
-    notes.append(f"no file is a {KIND}, so kube-scheduler runs with its defaults (--config)")
-    return None
+        return found[0][1], found[0][0]
+    return None, f"{DEFAULTS}: no file is a {KIND} (--config)"
 
 
 def _others_in_files(own: Sequence[Mapping[str, Any]]) -> Iterator[OtherScheduler]:
@@ -286,7 +330,8 @@ async def from_cluster(
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
     asked = {*new, *_scheduler_names(world)} if scheduler_name is None else {scheduler_name}
     if args.config is not None:
-        schedulers = schedulers.instead(configuration_file(args.config), scheduler_name)
+        config, origin = configuration_file(args.config), f"--config {args.config}"
+        schedulers = schedulers.instead(config, scheduler_name, origin)
     main = schedulers.of(scheduler_name)
     if main.config is None:
         main = schedulers.control_plane
@@ -294,6 +339,10 @@ async def from_cluster(
     notes = list(_doubts(schedulers, needed))
     simulation = _simulation(args, world, main.config, main.flags, notes, own)
     simulation.idle = schedulers.idle
+    simulation.origins = {one.title: one.origin or DEFAULTS for one in schedulers.all}
+    simulation.origins[""] = main.origin or DEFAULTS
+    image = main.operand.image if main.operand else ""
+    simulation.cluster = cluster = cluster_version(world, image)
     chosen = _chosen_flags(args)
     simulation.options = replace(
         simulation.options,
@@ -304,11 +353,11 @@ async def from_cluster(
         ),
         unread=schedulers.unread,
     )
-    place = await place_of_cluster(api, platform, args, world, needed, simulation.notes)
+    place = await place_of_cluster(api, platform, args, world, cluster, needed, simulation.notes)
     if not (args.local or args.kube_scheduler):  # which may have any plugins
         operands = {one.title: one.operand for one in schedulers.all}
         others = [
-            _with_its_program(other, operands[other.title], place, world.version)
+            _with_its_program(other, operands[other.title], place, cluster.version)
             for other in simulation.options.others
         ]
         simulation.options = replace(simulation.options, others=tuple(others))
@@ -333,7 +382,7 @@ def _doubts(schedulers: RunningSchedulers, needed: Sequence[RunningConfiguration
 
 
 def _with_its_program(
-    other: OtherScheduler, operand: Operand | None, place: Place, version: str
+    other: OtherScheduler, operand: Operand | None, place: Place, version: Version | None
 ) -> OtherScheduler:
     """Return a scheduler, with a problem if the program of the place has not all its plugins."""
     if other.problem or _is_stock(version, other.config) or (operand and operand == place.operand):
@@ -378,7 +427,7 @@ def _simulation(
 
 def _placed(simulation: Simulation, place: Place) -> Simulation:
     simulation.options = replace(simulation.options, binary=place.binary)
-    simulation.job = place.job
+    simulation.job, simulation.place = place.job, place
     return simulation
 
 
@@ -411,6 +460,8 @@ class Place(NamedTuple):
     binary: Path
     job: JobSimulator | None = None  # that runs it in the cluster
     operand: Operand | None = None  # whose image the Job has; None: not that of a scheduler
+    version: Version | None = None  # of the program; None: its image does not show it
+    chosen: str = ""  # the flag or variable that chose the program; empty: its version did
 
 
 async def place_of_cluster(
@@ -418,6 +469,7 @@ async def place_of_cluster(
     platform: Platform,
     args: argparse.Namespace,
     world: World,
+    cluster: ClusterVersion,
     needed: Sequence[RunningConfiguration],
     notes: list[str],
 ) -> Place:
@@ -437,12 +489,10 @@ async def place_of_cluster(
     if args.local or args.kube_scheduler:
         if args.in_cluster:
             raise UsageError("--in-cluster cannot be combined with --kube-scheduler")
-        place = _local(args, world.version)
-        notes += _difference(place.binary, world.version)
-        return place
-    special = [one for one in needed if not _is_stock(world.version, one.config)]
-    if not args.in_cluster and not special and (binary := _fitting(world.version)) is not None:
-        return Place(binary)
+        return _local(args, cluster)
+    special = [one for one in needed if not _is_stock(cluster.version, one.config)]
+    if not args.in_cluster and not special and (fitting := _fitting(cluster.version)) is not None:
+        return fitting
     operand = (*special, *needed)[0].operand
     job = JobSimulator(api, platform, operand, args.job_namespace, args.job_node)
     try:
@@ -452,54 +502,44 @@ async def place_of_cluster(
             raise
         refused = f"it cannot run in the cluster: {error_message(error)}"
         try:
-            place = _local(args, world.version)
+            place = _local(args, cluster)
         except UsageError as missing:
             raise UsageError(f"{missing}; {refused}") from None
-        notes += [*_difference(place.binary, world.version), refused]
+        notes.append(refused)
         return place
-    return Place(NO_BINARY, job, operand)
+    shown = version_of_scheduler(operand.image) if operand else cluster.version
+    return Place(NO_BINARY, job, operand, shown)
 
 
-def _local(args: argparse.Namespace, version: str) -> Place:
+def _local(args: argparse.Namespace, cluster: ClusterVersion) -> Place:
     try:
-        return Place(find_binary(args.kube_scheduler, version))
+        binary = find_binary(args.kube_scheduler, str(cluster.version or ""))
+        version = binary_version(binary)
     except SimulationError as error:
         raise UsageError(str(error)) from None
+    chosen = "--kube-scheduler" if args.kube_scheduler else ""
+    if not chosen and binary == program_of_environment():
+        chosen = f"${ASSETS}"
+    return Place(binary, version=version, chosen=chosen)
 
 
-def _is_stock(version: str, config: Mapping[str, Any] | None) -> bool:
+def _is_stock(version: Version | None, config: Mapping[str, Any] | None) -> bool:
     """Return whether a kube-scheduler of this version has all plugins of a configuration."""
-    try:
-        gates = Gates(Version.parse(version))
-    except ValueError:
+    if version is None:
         return False
-    profiles = (config or {}).get("profiles") or ()
+    profiles, gates = (config or {}).get("profiles") or (), Gates(version)
     return not any(effective_plugins(profile, gates).unknown for profile in profiles)
 
 
-def _fitting(version: str) -> Path | None:
+def _fitting(own: Version | None) -> Place | None:
     """Return a program of the cluster's version on this machine."""
-    try:
-        own = Version.parse(version)
-    except ValueError:
+    if own is None:
         return None
-    for binary in candidates(version):
+    for binary in candidates(str(own)):
         try:
-            if binary_version(binary).short == own.short:
-                return binary
+            version = binary_version(binary)
         except SimulationError:
             continue
+        if version.short == own.short:
+            return Place(binary, version=version)
     return None
-
-
-def _difference(binary: Path, version: str) -> list[str]:
-    try:
-        used, own = binary_version(binary), Version.parse(version)
-    except (SimulationError, ValueError) as error:
-        return [f"the version of the cluster or of kube-scheduler: {error}"]
-    if used.short == own.short:
-        return []
-    return [
-        f"the simulation runs kube-scheduler {used.short}, but the cluster has {own.short}: "
-        "choose its program with --kube-scheduler, or use --in-cluster"
-    ]

@@ -47,6 +47,7 @@ class RunningConfiguration:
     title: str = CONTROL_PLANE  # for messages
     names: tuple[str, ...] = (DEFAULT_SCHEDULER,)  # the schedulerNames that only this one serves
     config: Mapping[str, Any] | None = None  # its KubeSchedulerConfiguration; None: not known
+    origin: str = ""  # what the configuration is, for messages; empty: not known
     flags: Sequence[str] = ()  # its flags that matter to a simulation
     operand: Operand | None = None  # its image and command; None: not known
     unknown: str = ""  # why its configuration is not known; empty: it is
@@ -72,7 +73,7 @@ class RunningSchedulers:
         return next(serving, self.control_plane)
 
     def instead(
-        self, config: Mapping[str, Any], scheduler_name: str | None = None
+        self, config: Mapping[str, Any], scheduler_name: str | None = None, origin: str = ""
     ) -> RunningSchedulers:
         """Return them with a configuration in the place of that of one of them.
 
@@ -84,7 +85,7 @@ class RunningSchedulers:
         if scheduler_name is None:
             same = (running for running in self.secondary if {*served} <= {*running.names})
             replaced = next(same, replaced)
-        made = replace(replaced, names=served, config=config, flags=(), unknown="")
+        made = replace(replaced, names=served, config=config, origin=origin, flags=(), unknown="")
         if replaced is self.control_plane:
             return replace(self, control_plane=made)
         others = (made if running is replaced else running for running in self.secondary)
@@ -137,7 +138,8 @@ async def _of_control_plane(api: ApiClient, platform: Platform) -> RunningConfig
     content = parse_revision(revision.content)
     operand = _operand(content.image, _command(content) or platform.operand_command)
     served = tuple(str(profile["schedulerName"]) for profile in profiles_of(content.config))
-    return RunningConfiguration(CONTROL_PLANE, served, content.config, gate_flags(content), operand)
+    flags, origin = gate_flags(content), f"the configuration of revision {revision.number}"
+    return RunningConfiguration(CONTROL_PLANE, served, content.config, origin, flags, operand)
 
 
 async def _idle(api: ApiClient, lease: ObjectRef, title: str) -> str:
@@ -204,7 +206,12 @@ async def _of_secondary(
         unknown = f"the configuration that {title} runs has no profile {served[0]}"
         return replace(running, unknown=unknown)
     served = tuple(str(profile["schedulerName"]) for profile in profiles)
-    running = replace(running, names=served, config={**content.config, "profiles": profiles})
+    running = replace(
+        running,
+        names=served,
+        config={**content.config, "profiles": profiles},
+        origin=str(CONFIG_MAPS.named(config_map_name(name, content_hash), namespace)),
+    )
     if problem := _operand_problem(scheduler, content, platform):
         return replace(running, doubts=(f"the image of {title} is not started: {problem}",))
     return replace(running, operand=_operand(content.image, _command(content)))

@@ -1,0 +1,112 @@
+"""Every answer names the version and the configuration that decided, and first a substitute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
+from kube_scheduler_operator.kube.resource import NODES, PODS
+
+from ....imitation import kube_scheduler
+from ..conftest import Cluster
+from .secondary_scheduler import SPACE
+from .simulated_world import MINE, World
+
+OWN = kube_scheduler.VERSION.removeprefix("v")
+
+
+@pytest.fixture
+def world(cluster: Cluster, tmp_path: Path) -> World:
+    return World(cluster, tmp_path)
+
+
+def files(world: World, kubelet: str) -> tuple[str, str]:
+    """The flag with a file of the cluster, whose nodes have this kubelet."""
+    file = world.folder / "cluster.json"
+    objects: list[dict[str, Any]] = [
+        {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
+        for kind in (NODES, PODS)
+        for obj in world.cluster.api.objects[kind].values()
+    ]
+    for obj in objects:
+        if obj["kind"] == NODES.kind and kubelet:
+            obj["status"] = {**obj["status"], "nodeInfo": {"kubeletVersion": kubelet}}
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return "--from-files", str(file)
+
+
+def commands(world: World) -> list[tuple[str, ...]]:
+    return [
+        ("why", "-n", "shop", f"waits-{DEFAULT_SCHEDULER}"),
+        ("pending",),
+        ("simulate", "-f", world.workload(DEFAULT_SCHEDULER), "--repeat", "1"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(3))
+async def test_another_version_is_named_first(world: World, number: int) -> None:
+    command = commands(world)[number]
+    flags = files(world, "v1.29.6")
+    done = await world.run(*command, *flags)
+    assert done.out.splitlines()[0] == (
+        f"kube-scheduler {OWN} decides here, not 1.29.6 (kubeletVersion of the nodes): "
+        "--kube-scheduler chose it."
+    )
+    _, found = await world.answer(*command, *flags)
+    assert found["decidedBy"]["version"] == OWN
+    assert found["decidedBy"]["cluster"] == {
+        "version": "1.29.6",
+        "origin": "kubeletVersion of the nodes",
+    }
+
+
+@pytest.mark.parametrize("number", range(3))
+async def test_the_clusters_version_and_the_configuration_are_a_note(
+    world: World, number: int, tmp_path: Path
+) -> None:
+    command = commands(world)[number]
+    flags = files(world, kube_scheduler.VERSION)
+    done = await world.run(*command, *flags)
+    assert f"kube-scheduler {OWN} decides" not in done.out.splitlines()[0]
+    note = f"note: kube-scheduler {OWN} decides, with its defaults: no file is a"
+    assert note in done.out
+    config = tmp_path / "config.json"
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config.write_text(json.dumps({**kind, "percentageOfNodesToScore": 7}))
+    _, found = await world.answer(*command, *flags, "--from-files", str(config))
+    (decided,) = found["decidedBy"]["configurations"]
+    assert decided["origin"] == str(config)
+    assert decided["configuration"]["percentageOfNodesToScore"] == 7
+    assert decided["schedulerNames"] == [DEFAULT_SCHEDULER]
+
+
+async def test_files_that_show_no_version_are_said_to(world: World) -> None:
+    done = await world.run(*commands(world)[0], *files(world, ""))
+    assert f"kube-scheduler {OWN} decides (nothing shows the version of the cluster)" in done.out
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "origin"),
+    [(DEFAULT_SCHEDULER, "the configuration of revision 1"), (MINE, f"ConfigMap {SPACE}/")],
+)
+async def test_a_cluster_has_a_configuration_for_each_scheduler(
+    world: World, scheduler: str, origin: str
+) -> None:
+    _, found = await world.answer("why", "-n", "shop", f"waits-{scheduler}")
+    (decided,) = found["decidedBy"]["configurations"]
+    assert decided["origin"].startswith(origin)
+    _, found = await world.answer("pending")
+    assert len(found["decidedBy"]["configurations"]) == 2
+    assert found["decidedBy"]["cluster"]["version"] is not None
+
+
+async def test_an_edit_names_the_version(world: World, tmp_path: Path) -> None:
+    spec = {**world.schedulers.obj["spec"], "config": {"parallelism": 8}}
+    file = tmp_path / "edited.json"
+    file.write_text(json.dumps({**world.schedulers.obj, "spec": spec}))
+    done = await world.run("diff", "-f", str(file), "--placements")
+    assert f"note: kube-scheduler {OWN} decides" in done.out
