@@ -52,6 +52,8 @@ WORKLOADS: Final = namespaced("scheduling.k8s.io/v1alpha1", "Workload")
 """The form of 1.35; kube-scheduler reads PodGroups instead from 1.36 on."""
 POD_GROUPS: Final = namespaced("scheduling.k8s.io/v1beta1", "PodGroup")
 COMPOSITE_POD_GROUPS: Final = namespaced("scheduling.k8s.io/v1alpha3", "CompositePodGroup")
+LIMIT_RANGES: Final = namespaced("v1", "LimitRange")
+RUNTIME_CLASSES: Final = cluster_scoped("node.k8s.io/v1", "RuntimeClass", "runtimeclasses")
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 IMPOSSIBLE: Final = "simulation_"
@@ -101,6 +103,7 @@ _POD_SPEC: Final = (
     "resourceClaims",
     "resources",
     "restartPolicy",
+    "runtimeClassName",  # it explains overhead and parts of the nodeSelector
     "schedulerName",
     "schedulingGates",
     "schedulingGroup",  # groups of pods, from 1.36
@@ -327,6 +330,7 @@ class WorldKind:
     others: tuple[OtherVersion, ...] = ()
     makes_nodes: bool = False  # whether it is about nodes that do not exist yet
     only: tuple[str, str] | None = None  # namespace and name of the only object that matters
+    of_new_pods: bool = False  # whether only decisions about pods that do not exist yet need it
 
     def versions(self) -> Iterator[Resource]:
         """Yield the kind in each of its versions, the newest first."""
@@ -486,6 +490,13 @@ KINDS: Final = {
             only=autoscaling.STATUS_KEY,
         ),
         _of_new_nodes(DAEMON_SETS, _daemon_set),
+        WorldKind(LIMIT_RANGES, _whole("spec"), read_by_scheduler=False, of_new_pods=True),
+        WorldKind(
+            RUNTIME_CLASSES,
+            _whole("overhead", "scheduling"),
+            read_by_scheduler=False,
+            of_new_pods=True,
+        ),
     )
 }
 """All kinds of a world, in the order in which they are read."""

@@ -23,9 +23,14 @@ _FILLED: Final = 0.9
 
 
 async def read_cluster(
-    api: ApiClient, *, annotations: bool = False, most: int = WORLD, new_nodes: bool = False
+    api: ApiClient,
+    *,
+    annotations: bool = False,
+    most: int = WORLD,
+    new_nodes: bool = False,
+    new_pods: bool = False,
 ) -> World:
-    """Read all kinds that scheduling reads.
+    """Read all kinds that scheduling reads, and with `new_pods` those that admission reads.
 
     Kinds that the user may not read are left out and noted, except Nodes and Pods. With
     `annotations`, all annotations of Nodes are kept, for policies that read them. `most` is the
@@ -39,6 +44,8 @@ async def read_cluster(
     room = _Room(world, most)
     for resource, kind in KINDS.items():
         if kind.makes_nodes and not (new_nodes and _is_needed(kind, world)):
+            continue
+        if kind.of_new_pods and not new_pods:
             continue
 
         def take(obj: Object, resource: Resource = resource) -> Object:

@@ -15,6 +15,7 @@ from ..base.objects import controller_of, mapping
 from .constraint import Change, Constraint, Repair
 from .kinds import NODES, Object
 from .node_rules import NAME, REQUIRED
+from .runtime_classes import class_selector, runtime_class
 from .world import World
 
 _EXPRESSIONS: Final = ("matchExpressions", "matchFields")
@@ -28,16 +29,20 @@ _DAEMON_SET: Final = "DaemonSet"
 
 def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     spec, labels = pod["spec"], _Labels(world)
+    added = class_selector(runtime_class(spec, world))
     for key, value in mapping(spec.get("nodeSelector")).items():
         remove = partial(_remove_selector, key=key)
+        owner = f"RuntimeClass {spec['runtimeClassName']}" if added.get(key) == value else ""
+        origin = f"; it comes from {owner}" if owner else ""
         demands = f"the pod's nodeSelector demands {key}={value}"
+        text = f"the pod's nodeSelector demands the label {key}={value}{labels.note(key, [value])}"
         yield Constraint(
             "node affinity",
-            f"the pod's nodeSelector demands the label {key}={value}{labels.note(key, [value])}",
-            f"remove {key}={value} from the nodeSelector",
+            text + origin,
+            f"remove {key}={value} from the nodeSelector{f' of {owner}' if owner else ''}",
             remove,
-            on=partial(labels.instead, key, [value], demands),
-            field="spec.nodeSelector",
+            on=partial(labels.instead, key, [value], demands, origin=origin),
+            field="" if owner else "spec.nodeSelector",
             repairs=tuple(labels.repairs(key, [value], remove)),
             words=_WORDS,
         )
@@ -135,12 +140,14 @@ class _Labels:
         also = f"; nodes have the label {similar[0]}" if similar else ""
         return f", and no node has the label {key}{also}"
 
-    def instead(self, key: str, wanted: Sequence[str], demands: str, node: str) -> str:
+    def instead(
+        self, key: str, wanted: Sequence[str], demands: str, node: str, origin: str = ""
+    ) -> str:
         """Return what a node has instead of a label that others have; empty: nothing."""
         value = self._of_nodes.get(node, {}).get(key)
         if value is None or not set(self._values(key)) & set(wanted):
             return ""  # `note` has the values of all nodes
-        return f"{demands}, and the node has {key}={value}"
+        return f"{demands}, and the node has {key}={value}{origin}"
 
     def repairs(self, key: str, values: Sequence[str], remove: Change) -> Iterator[Repair]:
         """Yield that a node gets the label, which has the effect of `remove` for that node."""

@@ -9,9 +9,8 @@ from itertools import count
 from typing import Any, Final
 
 from ..base.objects import mapping
-from ..base.priorities import BUILT_IN_PRIORITIES
 from ..base.quantities import quantity
-from .kinds import CLAIMS, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, Object, new_object
+from .kinds import CLAIMS, PODS, STORAGE_CLASSES, Object, new_object
 from .owners import pods_of
 from .world import World
 
@@ -22,10 +21,9 @@ _JOB: Final = "Job"
 _HASH: Final = "pod-template-hash"
 _SIMULATED: Final = "simulated"
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
-_DEFAULT_SECONDS: Final = 300
-_NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_DAEMON_TOLERATIONS: Final = (
-    *((key, "NoExecute") for key in _NOT_READY),
+_TOLERATIONS_OF_DAEMONS: Final = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
     *(
         (f"node.kubernetes.io/{name}", "NoSchedule")
         for name in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
@@ -167,8 +165,6 @@ def _template(source: Any, namespace: str, where: str, path: str) -> Object:
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
     spec = copy.deepcopy(dict(source["spec"]))
     spec.pop("nodeName", None)
-    for holder in (*spec["containers"], *(spec.get("initContainers") or ())):
-        _default_requests(holder)
     return {**new_object(PODS, _SIMULATED, namespace, **kept), "spec": spec}
 
 
@@ -183,19 +179,13 @@ def _check_resources(holder: Any, where: str) -> None:
                 raise WorkloadError(f"{where}.resources.{field}.{resource}: {error}") from None
 
 
-def _default_requests(container: Object) -> None:
-    """Set a missing request to the limit, as the API server does."""
-    resources = mapping(container.get("resources"))
-    if limits := mapping(resources.get("limits")):
-        requests = {**limits, **mapping(resources.get("requests"))}
-        container["resources"] = {**resources, "requests": requests}
-
-
 def _owned(workload: SimulatedWorkload, obj: Mapping[str, Any]) -> SimulatedWorkload:
     """Return the workload with the owner of its pods, by which default constraints spread them."""
     kind, api_version = workload.kind, str(obj.get("apiVersion") or "v1")
     if kind in (_POD, _POD_TEMPLATE):
         return workload
+    if kind == DAEMON_SET:
+        _tolerate_as_daemon(workload.template["spec"])
     name, template = workload.name, workload.template
     metadata = template["metadata"]
     selector = mapping(obj.get("spec")).get("selector")
@@ -224,63 +214,14 @@ def _owned(workload: SimulatedWorkload, obj: Mapping[str, Any]) -> SimulatedWork
     return replace(workload, objects=objects)
 
 
-# --- what the API server adds to new pods ---------------------------------------------------------
-
-
-def admit(workload: SimulatedWorkload, world: World) -> list[str]:
-    """Add what the API server's own admission adds to a new pod; return what is not known.
-
-    Priority, default tolerations and those of DaemonSets; not LimitRanges, RuntimeClasses and
-    webhooks.
-    """
-    spec, notes = workload.template["spec"], []
-    spec.setdefault("schedulerName", "default-scheduler")
-    name = spec.get("priorityClassName")
-    chosen = world.get(PRIORITY_CLASSES, name) if name else _default_priority(world)
-    if name in BUILT_IN_PRIORITIES:
-        spec.setdefault("priority", BUILT_IN_PRIORITIES[name])
-    elif chosen is not None:
-        spec.setdefault("priority", chosen.get("value") or 0)
-        if "preemptionPolicy" in chosen:
-            spec.setdefault("preemptionPolicy", chosen["preemptionPolicy"])
-    elif name:
-        notes.append(
-            f'{workload.title}: PriorityClass "{name}" is not known, so its pods have priority 0'
-        )
-    spec.setdefault("priority", 0)
-    tolerations = list(spec.get("tolerations") or ())
-    if workload.kind == DAEMON_SET:
-        added = list(_DAEMON_TOLERATIONS)
-        if spec.get("hostNetwork"):
-            added.append(("node.kubernetes.io/network-unavailable", "NoSchedule"))
-        tolerations += (
-            {"key": key, "operator": "Exists", "effect": effect} for key, effect in added
-        )
-    for key in _NOT_READY:
-        if not any(_tolerates_no_execute(toleration, key) for toleration in tolerations):
-            tolerations.append(
-                {
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": _DEFAULT_SECONDS,
-                }
-            )
-    spec["tolerations"] = tolerations
-    return notes
-
-
-def _tolerates_no_execute(toleration: Mapping[str, Any], key: str) -> bool:
-    return toleration.get("key") in (None, "", key) and toleration.get("effect") in (
-        None, "", "NoExecute",
-    )  # fmt: skip
-
-
-def _default_priority(world: World) -> Object | None:
-    return next(
-        (item for item in world.all(PRIORITY_CLASSES) if item.get("globalDefault")),
-        None,
-    )
+def _tolerate_as_daemon(spec: Object) -> None:
+    added = list(_TOLERATIONS_OF_DAEMONS)
+    if spec.get("hostNetwork"):
+        added.append(("node.kubernetes.io/network-unavailable", "NoSchedule"))
+    spec["tolerations"] = [
+        *(spec.get("tolerations") or ()),
+        *({"key": key, "operator": "Exists", "effect": effect} for key, effect in added),
+    ]
 
 
 def _default_class(world: World) -> str:

@@ -11,7 +11,6 @@ from kube_scheduler_operator.simulate.kinds import CLAIMS, REPLICA_SETS
 from kube_scheduler_operator.simulate.workloads import (
     SimulatedWorkload,
     WorkloadError,
-    admit,
     existing,
     pinned,
     read_workloads,
@@ -116,58 +115,8 @@ def test_objects_without_a_pod_template_are_returned_as_they_are() -> None:
     assert read_workloads([claim], "file") == ([], [claim])
 
 
-def test_requests_default_to_limits() -> None:
-    container = {**CONTAINER, "resources": {"limits": {"cpu": "2", "memory": "1Gi"},
-                                            "requests": {"cpu": "1"}}}  # fmt: skip
-    found = read(workload("Pod", {"containers": [container]}))
-    requests = found.template["spec"]["containers"][0]["resources"]["requests"]
-    assert requests == {"cpu": "1", "memory": "1Gi"}
-
-
-def _class(name: str, value: int, **fields: Any) -> dict[str, Any]:
-    version = "scheduling.k8s.io/v1"
-    metadata = {"name": name}
-    return {
-        "apiVersion": version,
-        "kind": "PriorityClass",
-        "metadata": metadata,
-        "value": value,
-    } | fields
-
-
-@pytest.mark.parametrize(
-    ("name", "priority", "noted"),
-    [(None, 5, False), ("high", 1000, False), ("system-node-critical", 2_000_001_000, False),
-     ("unknown", 0, True)],
-)  # fmt: skip
-def test_priority_is_that_of_the_class(name: str | None, priority: int, noted: bool) -> None:
-    world = World()
-    world.add(_class("high", 1000, preemptionPolicy="Never"))
-    world.add(_class("normal", 5, globalDefault=True))
-    found = read(workload("Deployment", {}))
-    if name:
-        found.template["spec"]["priorityClassName"] = name
-    notes = admit(found, world)
-    assert found.template["spec"]["priority"] == priority
-    assert (found.template["spec"].get("preemptionPolicy") == "Never") == (name == "high")
-    assert bool(notes) == noted
-
-
-def test_default_tolerations_are_added_unless_there_is_one() -> None:
-    found = read(workload("Deployment", {}))
-    key = "node.kubernetes.io/not-ready"
-    own = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 7}
-    found.template["spec"]["tolerations"] = [own]
-    admit(found, World())
-    first, second = found.template["spec"]["tolerations"]
-    assert first == own
-    assert second["key"] == "node.kubernetes.io/unreachable"
-    assert second["tolerationSeconds"] == 300
-
-
 def test_pods_of_a_daemon_set_tolerate_cordons_and_are_pinned_to_their_node() -> None:
     found = read(workload("DaemonSet", {}))
-    admit(found, World())
     keys = {each["key"] for each in found.template["spec"]["tolerations"]}
     assert "node.kubernetes.io/unschedulable" in keys
     (pod,) = found.pods(["a"])

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from ...base.foreign_text import foreign
+from ...base.limits import FOREIGN_MESSAGE
 from ...simulate.placements import (
     PlacementOutcome,
     Spread,
@@ -34,7 +36,18 @@ class SimulationQuestion:
     workloads: list[SimulatedWorkload] = field(default_factory=list)  # what is placed in addition
     others: list[dict[str, Any]] = field(default_factory=list)  # other objects of the files
     refused: list[str] = field(default_factory=list)  # why the API server would refuse pods
+    # title of a workload -> the quota that its dry run named, of which there may be more
+    over_quota: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what is not considered
+
+    def refuse(self, workload: SimulatedWorkload, *reasons: str, what: str = "") -> None:
+        """Note why the API server refuses pods of a workload: all of them, or `what`."""
+        if not reasons:
+            return
+        texts = dict.fromkeys(foreign(reason, FOREIGN_MESSAGE) for reason in reasons)
+        self.refused.append(
+            f"{workload.title}: the API server refuses {what or 'its pods'}: {'; '.join(texts)}"
+        )
 
 
 @dataclass(slots=True)

@@ -15,9 +15,18 @@ from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import DRY_RUN, ApiClient
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...kube.resource import PODS
+from ...simulate.admission import admit
 from ...simulate.configuration import with_profile
-from ...simulate.kinds import pod_name
+from ...simulate.kinds import (
+    LIMIT_RANGES,
+    PRIORITY_CLASSES,
+    QUOTAS,
+    RUNTIME_CLASSES,
+    Object,
+    pod_name,
+)
 from ...simulate.placements import eligible_nodes, placements
+from ...simulate.quotas import Quotas
 from ...simulate.run import RunOptions, serving, simulated_names
 from ...simulate.scenario import (
     Prepared,
@@ -33,7 +42,6 @@ from ...simulate.workloads import (
     DAEMON_SET,
     SimulatedWorkload,
     WorkloadError,
-    admit,
     existing,
     read_workloads,
 )
@@ -52,6 +60,10 @@ from .picture import svg
 from .run import Simulation, configuration_file, from_cluster, run_simulating
 
 _FITS, _DOES_NOT_FIT, _NOT_KNOWN = 0, 1, 2
+_QUOTA: Final = "quota: "
+"""In the messages of the API server about ResourceQuotas."""
+_MOST: Final = 10**6
+"""Pods of a workload; clusters have fewer."""
 _ADD: Final = re.compile(r"(\d+)x(.+)")
 
 
@@ -130,36 +142,64 @@ async def _admitted(
     api: ApiClient, world: World, workload: SimulatedWorkload, question: SimulationQuestion
 ) -> SimulatedWorkload:
     """Return the workload with a pod as the API server would complete it: nothing is created."""
-    question.notes += admit(workload, world)
-    name = f"{workload.name[:40].rstrip('-.')}-simulated"
-    template = workload.template
-    pod = {**template, "metadata": {**template["metadata"], "name": name}}
-    pod["spec"] = {key: value for key, value in pod["spec"].items() if key != "priority"}
-    pod["spec"].pop("preemptionPolicy", None)
+    refused = unknown = ""
     try:
-        async with ApiClient(
-            api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN
-        ) as dry:
-            admitted = await dry.create(PODS, pod)
+        return replace(workload, template=await _dry_run(api, workload))
     except Forbidden as error:
-        if not error.rule:
-            question.refused.append(f"{workload.title}: the API server refuses its pods: {error}")
-            return workload
-        unknown = f"you may not create pods in namespace {workload.namespace}, not even as dry run"
+        if error.rule:
+            namespace = workload.namespace
+            unknown = f"you may not create pods in namespace {namespace}, not even as dry run"
+        else:
+            refused = str(error)
     except (Invalid, AlreadyExists) as error:
-        question.refused.append(f"{workload.title}: the API server refuses its pods: {error}")
-        return workload
+        refused = str(error)
     except NotFound:
         unknown = f"namespace {workload.namespace} does not exist"
     except KubeError as error:
         unknown = str(error)
+    if refused:
+        admit(workload.template, world)
+        if _QUOTA in refused:
+            question.over_quota[workload.title] = refused
+        else:
+            question.refuse(workload, refused)
     else:
-        return replace(workload, template={**template, "spec": admitted["spec"]})
-    question.notes.append(
-        f"{workload.title}: LimitRanges, RuntimeClasses, quotas and webhooks are not considered: "
-        f"{unknown}"
-    )
+        _admit(world, workload, question)
+        question.notes.append(f"{workload.title}: webhooks are not considered: {unknown}")
     return workload
+
+
+async def _dry_run(api: ApiClient, workload: SimulatedWorkload) -> Object:
+    """Return a pod of a workload as the API server completes it.
+
+    Raises:
+        KubeError: it refuses the pod, or cannot be asked.
+    """
+    name = f"{workload.name[:40].rstrip('-.')}-simulated"
+    template = workload.template
+    async with ApiClient(api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN) as dry:
+        pod = {**template, "metadata": {**template["metadata"], "name": name}}
+        return {**template, "spec": (await dry.create(PODS, pod))["spec"]}
+
+
+def _admit(world: World, workload: SimulatedWorkload, question: SimulationQuestion) -> None:
+    """Complete the pod of a workload in the place of the API server, which was not asked."""
+    admission = admit(workload.template, world)
+    question.refuse(workload, *admission.refused)
+    question.notes += [f"{workload.title}: {unknown}" for unknown in admission.unknown]
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    *first, last = kinds
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _without_admission(world: World) -> str:
+    """Name what files do not show of the admission of new pods."""
+    kinds = [kind.kind for kind in (LIMIT_RANGES, QUOTAS, RUNTIME_CLASSES, PRIORITY_CLASSES)
+             if not world.objects[kind]]  # fmt: skip
+    missing = f"the files have no {_listed(kinds)}, and " if kinds else ""
+    return f"admission of new pods: {missing}webhooks are not considered"
 
 
 async def _simulate(
@@ -169,9 +209,10 @@ async def _simulate(
     for obj in question.others:
         if not world.add(obj):
             question.notes.append(f"{obj['kind']} does not influence placement and is left out")
-    if args.from_files:
+    if args.from_files and question.workloads:
         for workload in question.workloads:
-            question.notes += admit(workload, world)
+            _admit(world, workload, question)
+        question.notes.append(_without_admission(world))
     try:
         prepared = _prepared(simulation, question)
         largest = question.workloads[0] if args.max else None
@@ -221,18 +262,39 @@ async def _add_workloads(
     args: argparse.Namespace,
 ) -> None:
     """Add the pods of the question's workloads; with --max, as many as fit are added later."""
+    quotas = Quotas(simulation.world)
     for workload in question.workloads:
         if workload.kind == DAEMON_SET:
             nodes = await simulation.ask(eligible_nodes, world=prepared.world, workload=workload)
             add_daemon_set(prepared, workload, nodes)
-        elif not args.max:
+            count = len(nodes)
+        else:
             count = workload.replicas if args.replicas is None else args.replicas
-            add_workload(prepared, workload, count)
+            if not args.max:
+                add_workload(prepared, workload, count)
+        _apply_quotas(quotas, workload, count, question, max(count, _MOST if args.max else 0))
         if running := existing(workload, simulation.world):
             question.notes.append(
                 f"{workload.title} has {counted(running, 'pod')}, which stay; the simulated "
                 "ones come in addition"
             )
+
+
+def _apply_quotas(
+    quotas: Quotas, workload: SimulatedWorkload, count: int, question: SimulationQuestion, most: int
+) -> None:
+    """Report the pods of a workload that ResourceQuotas refuse, of `count` and of `most`."""
+    admitted = quotas.admit(workload.template, most)
+    refused = question.over_quota.get(workload.title)
+    if admitted.count < count or refused:
+        left = count - admitted.count if admitted.count < count else count
+        some = f"{left} of its {count} pods" if left < count else ""
+        question.refuse(workload, *(admitted.reasons or (refused or "",)), what=some)
+    elif admitted.count < most:
+        reasons = "; ".join(admitted.reasons)
+        question.notes.append(
+            f"{workload.title}: ResourceQuotas admit {counted(admitted.count, 'pod')}: {reasons}"
+        )
 
 
 async def _columns(

@@ -326,7 +326,7 @@ async def from_cluster(
     """
     schedulers = await running_schedulers(api, platform)
     own = await own_objects(api)
-    world = await read_cluster(api, annotations=bool(own.extenders), new_nodes=True)
+    world = await read_cluster(api, annotations=bool(own.extenders), new_nodes=True, new_pods=True)
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
     asked = {*new, *_scheduler_names(world)} if scheduler_name is None else {scheduler_name}
     if args.config is not None:
