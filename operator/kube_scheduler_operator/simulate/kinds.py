@@ -17,6 +17,7 @@ from ..kube.resource import Resource, cluster_scoped, namespaced
 from ..kube.store import MIRROR_ANNOTATION
 from . import autoscaling_kinds as autoscaling
 from . import other_versions
+from .other_schedulers import GROUP_ANNOTATIONS
 from .other_versions import OtherVersion
 
 Object = dict[str, Any]
@@ -85,6 +86,7 @@ _ANNOTATIONS: Final = frozenset(
         autoscaling.OWNER_KIND,
         autoscaling.OWNER_NAME,
         autoscaling.MACHINE,
+        *GROUP_ANNOTATIONS,
     }
 )
 """Annotations that kube-scheduler, the played controllers and node groups read."""

@@ -13,6 +13,7 @@ from .decisions import ERROR, scheduled_condition
 from .diagnosis import Fix
 from .kinds import Object
 from .new_nodes import ComingNode, NewNode
+from .other_schedulers import where_to_look
 from .owners import owner_of
 from .preemption import nomination
 from .probes import acceptances
@@ -86,7 +87,8 @@ async def waiting_groups(
         if gates:
             put(GATED, f"has the scheduling gates {', '.join(gates)}", pod)
         elif (service := serving(options, name)).options is None:
-            put(NOT_SIMULATED if service.exists else NOT_SERVED, service.problem, pod)
+            problem = service.problem + where_to_look(pod, world.groups)
+            put(NOT_SIMULATED if service.exists else NOT_SERVED, problem, pod)
         else:
             tried.append(pod)
     for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):

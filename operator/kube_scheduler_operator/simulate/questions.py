@@ -92,6 +92,7 @@ def request(
             "notes": world.notes,
             "annotations": world.annotations,
             "version": world.version,
+            "groups": world.groups,
         },
     }
     compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _GZIP)

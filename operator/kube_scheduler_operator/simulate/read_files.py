@@ -53,6 +53,8 @@ _UNUSED: Final = re.compile(
     re.MULTILINE,
 )
 """Keys of long values that no world has."""
+_NAMES_OF_SCHEDULER: Final = "--scheduler-name="
+"""In arguments of other schedulers; these are read."""
 _KINDS: Final = frozenset(kind for _, kind in BY_KIND)
 _GZIP: Final = b"\x1f\x8b"
 _QUANTITIES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -149,6 +151,8 @@ class Input:
         # objects of our own group, such as SchedulerExtenders and LoadPolicies
         self.own: list[Mapping[str, Any]] = []
         self.ignored: dict[str, int] = {}  # number of objects of other kinds, by kind
+        # KubeSchedulerConfigurations in ConfigMaps, by namespace and name
+        self.mounted: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def take(self, obj: Any, file: str) -> None:
         """Take one object.
@@ -171,6 +175,10 @@ class Input:
                 self.take(item, file)
         elif str(obj.get("apiVersion", "")).startswith(_OWN_GROUP):
             self.own.append(obj)
+        elif kind == "ConfigMap" and (config := configuration_in(obj)) is not None:
+            metadata = mapping(obj.get("metadata"))
+            where = str(metadata.get("namespace") or "default")
+            self.mounted[where, str(metadata.get("name") or "")] = config
         else:
             self._add(obj, file)
 
@@ -188,6 +196,26 @@ class Input:
             raise WorldFileError(f"{file}: {label}: {error}") from None
         if not taken:
             self.ignored[kind] = self.ignored.get(kind, 0) + 1
+
+
+def configuration_in(config_map: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the KubeSchedulerConfiguration in a ConfigMap; None without one that can be read."""
+    for text in mapping(config_map.get("data")).values():
+        if not isinstance(text, str) or CONFIGURATION not in text:
+            continue
+        try:
+            for obj in documents(text):
+                if isinstance(obj, Mapping) and obj.get("kind") == CONFIGURATION:
+                    profiles = obj.get("profiles") or []
+                    if isinstance(profiles, list) and all(map(_is_mapping, profiles)):
+                        return obj
+        except (ValueError, RecursionError, yaml.YAMLError):
+            continue  # `validate` reports what is wrong with it
+    return None
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _items(listed: Mapping[str, Any]) -> Iterator[Any]:
@@ -409,9 +437,12 @@ def without_unused(document: str) -> str:
         if match.start() < at or (match[3] and uses_mounts):
             continue
         indent, first = len(match[1]), match[2] is not None
+        end = _end_of_block(document, match.end(), indent + 2 * first)
+        if document.find(_NAMES_OF_SCHEDULER, match.end(), end) >= 0:
+            continue
         # The first key of an item stays, because its dash begins the item.
         kept.append(document[at : match.end() if first else match.start()])
-        at = _end_of_block(document, match.end(), indent + 2 * first)
+        at = end
         if not first and _shows_that_a_node_is_named(document, match, at):
             kept.append(f"{match[1]}managedFields: {NAMES_ITS_NODE}\n")
     kept.append(document[at:])
@@ -430,7 +461,8 @@ def _end_of_block(document: str, at: int, indent: int) -> int:
     """Return the first line that is not part of the value of a key with this indentation."""
     deeper, dash = " " * (indent + 1), " " * indent + "- "
     while at < len(document):
-        if not document.startswith((deeper, dash), at):
+        # Texts of several lines have empty ones.
+        if not document.startswith((deeper, dash, "\n"), at):
             return at
         end = document.find("\n", at)
         at = len(document) if end < 0 else end + 1

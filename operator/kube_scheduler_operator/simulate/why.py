@@ -30,6 +30,7 @@ from .lifts import Lifts, witness_profiles
 from .new_node_trials import Rejection, answered, new_nodes
 from .new_nodes import add_pod, written
 from .nominations import nominated
+from .other_schedulers import where_to_look
 from .owners import edited_object
 from .preemption import priority_of, sentences, unblocking, victims_on
 from .probes import (
@@ -75,7 +76,7 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
         f"{metadata['namespace']}/{metadata['name']}",
         name,
         simulated_names(options),
-        service.problem,
+        service.problem + (where_to_look(pod, world.groups) if service.problem else ""),
         node=spec.get("nodeName") or "",
         gates=[str(gate.get("name")) for gate in spec.get("schedulingGates") or ()],
         nodes=len(world.objects[NODES]),

@@ -20,6 +20,7 @@ from ..base.objects import controller_of, mapping
 from ..kube.resource import Resource
 from ..scheduling.policies.pods import FINISHED
 from .kinds import BY_KIND, KINDS, NAMESPACES, NODES, PODS, Object, new_object, strip
+from .other_schedulers import MOST, FoundScheduler, found_group, found_scheduler
 
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
 
@@ -65,6 +66,9 @@ class World:
     version: str = ""  # version of the cluster's API server; empty: unknown
     kubelets: set[str] = field(default_factory=set)  # the versions of the nodes' kubelets
     ended: dict[Key, EndedPod] = field(default_factory=dict)  # for messages
+    # Pods and workloads that run a scheduler, also those that the operator does not configure
+    schedulers: list[FoundScheduler] = field(default_factory=list)
+    groups: dict[str, str] = field(default_factory=dict)  # PodGroup of Volcano -> its state
 
     def add(self, obj: Mapping[str, Any]) -> bool:
         """Add what scheduling reads of an object; return False for another kind or a finished pod.
@@ -72,6 +76,7 @@ class World:
         Raises:
             ValueError: the object has no name.
         """
+        self._note_others(obj)
         kind = BY_KIND.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
         if kind is None:
             return False
@@ -103,6 +108,13 @@ class World:
             return False
         self.objects[resource][key] = Entry(orjson.dumps(kept), node)
         return True
+
+    def _note_others(self, obj: Mapping[str, Any]) -> None:
+        """Note what other schedulers an object shows."""
+        if len(self.schedulers) < MOST and (scheduler := found_scheduler(obj)) is not None:
+            self.schedulers.append(scheduler)
+        if len(self.groups) < MOST and (group := found_group(obj)) is not None:
+            self.groups |= (group,)
 
     def complete(self) -> None:
         """Add the namespaces of objects that came without them: affinity terms select them."""

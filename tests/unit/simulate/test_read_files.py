@@ -308,3 +308,22 @@ def test_mounts_are_read_only_for_their_options(options: str, tmp_path: Path) ->
     (container,) = pod["spec"]["containers"]
     mounts = [{"name": "v", "bindMountOptions": ["noexec"]}] if options else None
     assert container.get("volumeMounts") == mounts
+
+
+def test_schedulers_of_files_are_kept_with_their_names_and_configurations(tmp_path: Path) -> None:
+    """Arguments are left out of YAML, but those that name who is served."""
+    config = "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: batch}]\n"
+    broken = "kind: KubeSchedulerConfiguration\nprofiles: [1]\n"
+    named = copy.deepcopy(POD)
+    named["spec"]["containers"][0]["args"] = ["--x", "--scheduler-name=mine"]
+    maps = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"},
+         "data": {"config.yaml": text}}
+        for name, text in (("good", config), ("broken", broken))
+    ]  # fmt: skip
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all([NODE, named, *maps]))
+    found = read_files([file])
+    (scheduler,) = found.world.schedulers
+    assert "mine" in scheduler.names
+    assert list(found.mounted) == [("n", "good")]

@@ -9,6 +9,7 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -16,7 +17,7 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ...base.objects import mapping
 from ...base.platform import Platform
@@ -24,16 +25,23 @@ from ...base.source.reader import read
 from ...config.effective.secondary.scheduler import running_names
 from ...config.language.feature_gates import FLAG_PREFIX, Gates
 from ...config.language.plugins.effective_plugins import effective_plugins
-from ...config.language.schema import KIND
+from ...config.language.schema import DEFAULT_SCHEDULER, KIND
 from ...config.language.versions import Version
 from ...config.lint.documents.other_files import counted_kinds
+from ...config.lint.forms.workload import is_stock
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
+from ...kube.resource import (
+    CONFIG_MAPS,
+    LOAD_POLICIES,
+    SCHEDULER_EXTENDERS,
+    SECONDARY_SCHEDULERS,
+)
 from ...simulate.cluster_version import ClusterVersion, cluster_version, version_of_scheduler
 from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES, PODS
+from ...simulate.other_schedulers import merged
 from ...simulate.process import (
     ASSETS,
     SimulationError,
@@ -44,11 +52,12 @@ from ...simulate.process import (
 )
 from ...simulate.questions import NO_BINARY, Question
 from ...simulate.read_cluster import read_cluster
-from ...simulate.read_files import Input, WorldFileError, read_files
+from ...simulate.read_files import Input, WorldFileError, configuration_in, read_files
 from ...simulate.run import OtherScheduler, RunOptions
 from ...simulate.simulated_extenders import Extenders, simulated_extenders, version_of
 from ...simulate.world import World
 from ..cluster.connection import connected
+from ..cluster.operator_objects import find_object
 from ..console.errors import CommandError, UsageError, error_message
 from ..console.input_files import display_name, read_bytes
 from .decided_by import DEFAULTS, DecidedBy, DecidingConfiguration
@@ -62,6 +71,9 @@ from .running_scheduler import (
 )
 
 T = TypeVar("T")
+
+_MOST_CONFIG_MAPS: Final = 20
+"""ConfigMaps that are read to learn whom another scheduler serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +262,11 @@ def from_files(args: argparse.Namespace) -> Simulation:
         raise UsageError(
             f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
         )
-    others = tuple(_others_in_files(files.own))
-    configurations = list(files.configurations)
+    cluster = cluster_version(files.world)
+    own_others = list(_others_in_files(files.own))
+    served = {key: _served(config) for key, config in files.mounted.items()}
+    others = (*own_others, *_found_others(files.world, own_others, served))
+    configurations = [*files.configurations, *_run_by_kube_schedulers(files, cluster.version)]
     main: Mapping[str, Any] | None = None
     if args.config is not None:
         main, origin = configuration_file(args.config), f"--config {args.config}"
@@ -272,8 +287,23 @@ def from_files(args: argparse.Namespace) -> Simulation:
         if (at := _takes_place_of(config, simulation.options.others)) is not None:
             simulation.origins[others[at].title] = name
             simulation.options = simulation.instead(config)
-    simulation.cluster = cluster_version(files.world)
-    return _placed(simulation, _local(args, simulation.cluster))
+    simulation.cluster = cluster
+    return _placed(simulation, _local(args, cluster))
+
+
+def _run_by_kube_schedulers(
+    files: Input, version: Version | None
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the configurations in ConfigMaps, with their origin, that Kubernetes' own image runs.
+
+    Another image may do anything with them.
+    """
+    for scheduler in files.world.schedulers:
+        for namespace, name in scheduler.config_maps:
+            config = files.mounted.get((namespace, name))
+            stock = is_stock(scheduler.image) and _is_stock(version, config)
+            if config is not None and stock:
+                yield f"ConfigMap {namespace}/{name}", config
 
 
 def _configuration_in(
@@ -361,7 +391,51 @@ async def from_cluster(
             for other in simulation.options.others
         ]
         simulation.options = replace(simulation.options, others=tuple(others))
+    served = await _served_by_config_maps(api, simulation)
+    found = _found_others(world, simulation.options.others, served, simulation.options.config)
+    every = (*simulation.options.others, *found)
+    simulation.options = replace(simulation.options, others=every)
     return _placed(simulation, place)
+
+
+async def _served_by_config_maps(
+    api: ApiClient, simulation: Simulation
+) -> dict[tuple[str, str], list[str]]:
+    """Return the schedulerNames in ConfigMaps of schedulers that serve no name as far as known.
+
+    They are read only if a Pod of the cluster has a schedulerName that nothing else serves.
+    """
+    world, options = simulation.world, simulation.options
+    known = {*_served(options.config), *(name for other in options.others for name in other.names)}
+    named = {name for one in world.schedulers for name in one.names}
+    if not _scheduler_names(world) - known - named:
+        return {}
+    found: dict[tuple[str, str], list[str]] = {}
+    mounted = dict.fromkeys(key for one in world.schedulers for key in one.config_maps)
+    for namespace, name in list(mounted)[:_MOST_CONFIG_MAPS]:
+        try:
+            config_map = await find_object(api, CONFIG_MAPS.named(name, namespace))
+        except KubeError:
+            continue  # then no scheduler is known to serve these names
+        config = configuration_in(config_map or {})
+        if config is not None:
+            found[namespace, name] = list(_served(config))
+    return found
+
+
+def _found_others(
+    world: World,
+    known: Iterable[OtherScheduler],
+    served: Mapping[tuple[str, str], Iterable[str]],
+    config: Mapping[str, Any] | None = None,
+) -> Iterator[OtherScheduler]:
+    """Yield the schedulers that only their Pods and workloads show; they are not simulated."""
+    taken = {name for other in known for name in other.names}
+    taken |= {*_served(config)} if config is not None else {DEFAULT_SCHEDULER}
+    for scheduler in merged(world.schedulers, served):
+        if names := sorted(scheduler.names - taken):
+            taken |= scheduler.names
+            yield OtherScheduler(scheduler.title, tuple(names), problem=scheduler.problem)
 
 
 def _scheduler_names(world: World) -> set[str]:

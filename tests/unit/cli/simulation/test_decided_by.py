@@ -14,7 +14,7 @@ from kube_scheduler_operator.kube.resource import NODES, PODS
 from ....imitation import kube_scheduler
 from ..conftest import Cluster
 from .secondary_scheduler import SPACE
-from .simulated_world import MINE, World
+from .simulated_world import MINE, UNKNOWN, World
 
 OWN = kube_scheduler.VERSION.removeprefix("v")
 
@@ -84,7 +84,7 @@ async def test_the_clusters_version_and_the_configuration_are_a_note(
     assert decided["schedulerNames"] == [DEFAULT_SCHEDULER]
 
 
-async def test_files_that_show_no_version_are_said_to(world: World) -> None:
+async def test_files_that_show_no_version_are_named(world: World) -> None:
     done = await world.run(*commands(world)[0], *files(world, ""))
     assert f"kube-scheduler {OWN} decides (nothing shows the version of the cluster)" in done.out
 
@@ -110,3 +110,34 @@ async def test_an_edit_names_the_version(world: World, tmp_path: Path) -> None:
     file.write_text(json.dumps({**world.schedulers.obj, "spec": spec}))
     done = await world.run("diff", "-f", str(file), "--placements")
     assert f"note: kube-scheduler {OWN} decides" in done.out
+
+
+async def test_a_kube_scheduler_of_the_files_decides_with_the_configuration_that_it_mounts(
+    world: World,
+) -> None:
+    """Only Kubernetes' own image is known to follow the configuration."""
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    data = {"c": json.dumps({**kind, "profiles": [{"schedulerName": UNKNOWN}]})}
+    metadata = {"name": "second", "namespace": "own"}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    for image in (f"registry.k8s.io/kube-scheduler:{kube_scheduler.VERSION}", "own/scheduler:v1"):
+        spec = {
+            "containers": [{"name": "s", "image": image}],
+            "volumes": [{"name": "c", "configMap": {"name": "second"}}],
+        }
+        workload = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": metadata,
+            "spec": {"template": {"spec": spec}},
+        }
+        file = world.folder / "second.json"
+        file.write_text(json.dumps({"kind": "List", "items": [config_map, workload]}))
+        flags = (*files(world, kube_scheduler.VERSION), "--from-files", str(file))
+        _, found = await world.answer("why", "-n", "shop", f"waits-{UNKNOWN}", *flags)
+        if image == "own/scheduler:v1":
+            assert "Deployment own/second is not simulated" in found["problem"]
+        else:
+            (decided,) = found["decidedBy"]["configurations"]
+            assert decided["origin"] == "ConfigMap own/second"
+            assert decided["scheduler"] == "Deployment own/second"

@@ -43,7 +43,7 @@ async def simulate(world: World, *objects: Object, flags: tuple[str, ...] = ()) 
     return await world.answer(*command, *flags)
 
 
-async def test_files_without_kinds_of_admission_are_said_to_have_none(world: World) -> None:
+async def test_kinds_of_admission_that_files_do_not_have_are_named(world: World) -> None:
     code, found = await simulate(world)
     assert (code, found["refused"]) == (0, [])
     (note,) = (note for note in found["notes"] if note.startswith("admission"))

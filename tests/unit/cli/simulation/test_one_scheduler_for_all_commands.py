@@ -10,7 +10,12 @@ import pytest
 
 from kube_scheduler_operator.cli.simulation import placements
 from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
-from kube_scheduler_operator.kube.resource import NODES, PODS, SECONDARY_SCHEDULERS
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    NODES,
+    PODS,
+    SECONDARY_SCHEDULERS,
+)
 from kube_scheduler_operator.simulate.edit_effect import EditEffect
 from kube_scheduler_operator.simulate.run import RunOptions, simulated_names
 
@@ -238,3 +243,30 @@ async def test_an_edit_of_one_is_simulated_beside_the_others(
     done = await world.run("diff", "-f", str(file), "--placements")
     assert (done.code, done.err) == (1, "")
     assert simulated == [{DEFAULT_SCHEDULER, MINE}]
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+async def test_a_scheduler_that_only_its_pod_shows_is_not_missing(
+    world: World, mounted: bool
+) -> None:
+    """Its name, or the configuration in the ConfigMap that it mounts, is the schedulerName."""
+    name = "second" if mounted else UNKNOWN
+    world.pod(f"{name}-scheduler", DEFAULT_SCHEDULER, "n1")
+    pod = world.cluster.api.objects[PODS]["shop", f"{name}-scheduler"]
+    spec = {
+        **pod["spec"],
+        "containers": [{"name": "c", "image": "own/scheduler:v1"}],
+        "volumes": [{"name": "c", "configMap": {"name": "config"}}],
+    }
+    world.cluster.put(PODS, {**pod, "spec": spec})
+    if mounted:
+        config = {**CONFIGURATION, "profiles": [{"schedulerName": UNKNOWN}]}
+        metadata = {"name": "config", "namespace": "shop"}
+        data = {"bad.yaml": "KubeSchedulerConfiguration: [", "config.json": json.dumps(config)}
+        world.cluster.put(CONFIG_MAPS, {"metadata": metadata, "data": data})
+    _, why = await world.answer("why", "-n", "shop", f"waits-{UNKNOWN}")
+    assert why["now"]["reason"] == "NotSimulated"
+    assert f"Pod shop/{name}-scheduler is not simulated: it is another scheduler" in why["problem"]
+    _, pending = await world.answer("pending")
+    kinds = {pod: group["kind"] for group in pending["groups"] for pod in group["pods"]}
+    assert kinds[f"shop/waits-{UNKNOWN}"] == "not simulated"
