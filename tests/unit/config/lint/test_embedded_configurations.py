@@ -253,3 +253,17 @@ def test_a_cluster_configuration_in_a_file_that_cloud_init_writes_is_that_of_kub
     )
     found = reported(cloud_config(("/etc/kubeadm.yaml", text)))
     assert [reason for *_, reason in found] == ["UnknownArgument"]
+
+
+def test_an_own_image_that_reads_a_configuration_is_the_scheduler_of_it() -> None:
+    """Its plugins are not known. With another file it is a program that has a flag --config."""
+    enabled = "plugins: {permit: {enabled: [{name: Own}]}}"
+    text = f"{HEAD}profiles: [{{schedulerName: mine, {enabled}}}]\n"
+    own = workload("ghcr.io/own/herd:1.4.0").replace('"kube-scheduler", ', "")
+    alone = checked(config_map(text))
+    assert [finding.reason for finding in alone.findings] == ["UnknownPlugin"]
+    report = checked(config_map(text), ACCOUNT + own)
+    assert "UnknownPlugin" not in [finding.reason for finding in report.findings]
+    assert ("1.yaml", "Deployment") in report.documents
+    report = checked(config_map("kind: Other\n"), ACCOUNT + own)
+    assert ("1.yaml", "Deployment") not in report.documents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -312,12 +313,26 @@ def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
         if plugin is None:
             if target.plugins_on_record:
                 yield _useless(path, *_missing(name, target))
+            elif name not in added and (meant := _misspelt(name, target)):
+                has_none = f"kube-scheduler 1.{target.minor} has no plugin {name}"
+                what = f"{has_none}, unless its image adds it"
+                yield _useless(path, what, f'did you mean "{meant}"?')
         elif point != "multiPoint" and not plugin.implements(point, target.minor):
             points = listing(plugin.points_at(target.minor))
             yield _useless(path, f"{name} does not implement {point}", f"disable it at {points}")
         elif name not in defaults and (point == "multiPoint" or name not in added):
             what = f"{name} is not enabled by default in Kubernetes 1.{target.minor}"
             yield _useless(path, what, "remove this entry")
+
+
+def _misspelt(name: str, target: Target) -> str:
+    """Return the plugin of Kubernetes that a name in a custom image is a slip of; or empty.
+
+    Plugins of others are named after those that they replace, so this is nearer than a hint.
+    """
+    lower = {known.lower(): known for known in plugins(target.gates.version)}
+    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.93)
+    return lower[close[0]] if close else ""
 
 
 def _missing(name: str, target: Target) -> tuple[str, str]:

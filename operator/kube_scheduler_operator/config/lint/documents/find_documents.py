@@ -90,6 +90,7 @@ def read_sources(
         own: whether an item has a kind that is checked as it is.
     """
     sources = [_read(file, content, minor, own) for file, content in files]
+    _choose_candidates(sources)
     _change_images(sources)
     contents = [dict(source.contents) for source in sources]
     readers, nested = readers_of(sources), sources
@@ -103,6 +104,26 @@ def read_sources(
             break  # otherwise schedulers that texts start may read other texts
     _find_readers(nested, readers)
     return nested
+
+
+def _choose_candidates(sources: Sequence[Source]) -> None:
+    """Count programs of unknown images as kube-schedulers whose --config is a configuration."""
+    texts = [
+        text
+        for source in sources
+        for contents in source.contents.values()
+        for text in contents.texts
+        if CONFIGURATION.search(text.content)
+    ]
+    for source in sources:
+        for index, contents in source.contents.items():
+            reading = tuple(
+                command
+                for command in contents.candidates
+                if any(names_text(command, text) for text in texts)
+            )
+            if reading:
+                source.contents[index] = replace(contents, commands=(*contents.commands, *reading))
 
 
 def _change_images(sources: Sequence[Source]) -> None:

@@ -261,6 +261,8 @@ class Contents:
     texts: tuple[Text, ...] = ()  # files in it
     parts: tuple[Part, ...] = ()  # configurations that are a part of it
     commands: tuple[CommandLine, ...] = ()  # kube-schedulers that it starts
+    # programs of unknown images; those that read a configuration of kube-scheduler are such
+    candidates: tuple[CommandLine, ...] = ()
     problems: tuple[Problem, ...] = ()  # what is wrong with the form itself
     generated: tuple[Text, ...] = ()  # keys of ConfigMaps and Secrets that are made of other files
     kustomization: Kustomization | None = None  # what it changes in other files

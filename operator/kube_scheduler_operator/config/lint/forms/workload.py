@@ -65,6 +65,7 @@ _STARTS_GO_RUNNER: Final = re.compile(
 """The images of Kubernetes and their mirrors. Source: build/server-image/Dockerfile of Kubernetes
 1.36, which sets no entrypoint, and images/build/go-runner/Dockerfile of kubernetes/release."""
 NO_COMMAND: Final = "NoCommand"
+_CONFIG: Final = "--config"
 _OWN_FLAGS: Final = ("policy-config-file", "policy-configmap", "algorithm-provider")
 """Flags that only kube-scheduler has had."""
 _EXPANDED: Final = re.compile(r"[$`*?]")
@@ -175,14 +176,29 @@ def read(document: Document) -> Contents | None:
         return None
     spec = at(value, *path, "spec")
     commands: list[CommandLine] = []
+    candidates: list[CommandLine] = []
     problems: list[Problem] = []
     for index, entry in objects(at(spec, "containers")):
-        container = scheduler_container(entry, (*path, "spec", "containers", index))
+        where = (*path, "spec", "containers", index)
+        container = scheduler_container(entry, where)
         if container is not None:
             commands.append(_command(container, value, spec))
             problems += container.problems()
             problems += _without_volume(container, value, spec)
-    return Contents(commands=tuple(commands), problems=tuple(problems))
+        elif (container := _configured_container(entry, where)) is not None:
+            candidates.append(_command(container, value, spec))
+    return Contents(
+        commands=tuple(commands), candidates=tuple(candidates), problems=tuple(problems)
+    )
+
+
+def _configured_container(container: Mapping[str, Any], path: Path) -> SchedulerContainer | None:
+    """Read a container of an unknown program with --config, which may be a kube-scheduler's."""
+    variables = variables_of(container)
+    words = _listed_words(container, path, variables)
+    if not any(word.partition("=")[0] == _CONFIG for word, _ in words):
+        return None
+    return SchedulerContainer(container, path, words, variables, in_shell=False)
 
 
 def _without_volume(

@@ -270,7 +270,14 @@ def test_a_disabled_entry_that_repeats_another_one(points: Any) -> None:
 
 
 def test_plugins_of_a_custom_image_may_be_disabled() -> None:
-    assert warnings_of(plugins(score={"disabled": on("Own")}), stock=False) == []
+    for name in ("Own", "NodeResourcesFitPlus"):
+        assert warnings_of(plugins(score={"disabled": on(name)}), stock=False) == []
+
+
+def test_a_misspelt_plugin_of_kubernetes_is_reported_for_a_custom_image() -> None:
+    disabled = plugins(score={"disabled": on("ImageLocalityy")})
+    (problem,) = warnings_of(disabled, stock=False)
+    assert 'did you mean "ImageLocality"' in str(problem)
 
 
 def args(name: str, **fields: Any) -> dict[str, Any]:
