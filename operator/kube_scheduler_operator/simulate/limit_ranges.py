@@ -10,8 +10,7 @@ from typing import Any
 
 from ..base.objects import mapping
 from ..base.quantities import amount
-from .constraint import containers
-from .constraints import quantity_text
+from .constraint import containers, quantity_text
 from .kinds import LIMIT_RANGES, Object
 from .pod_amounts import pod_amounts
 from .world import World

@@ -18,6 +18,7 @@ from ..base.quantities import CPU, MEMORY, amounts
 from ..base.quantities import PODS as PODS_RESOURCE
 from ..scheduling.policies.pods import Demand
 from . import node_groups, node_pools
+from .admission import admit
 from .configuration import profiles_of
 from .kinds import (
     CSI_NODES,
@@ -47,7 +48,7 @@ from .new_nodes import written as written_sizes
 from .placements import eligible
 from .requirements import REQUIRED, ZONE, written
 from .run import RunOptions
-from .workloads import DAEMON_SET, WorkloadError, admit, read_workloads
+from .workloads import DAEMON_SET, WorkloadError, read_workloads
 from .world import World
 
 _DEVICES: Final = "devices"
@@ -145,7 +146,7 @@ def _daemons(world: World) -> Iterator[Object]:
             ((workload,), _) = read_workloads([obj], obj["kind"])
         except (ValueError, WorkloadError):
             continue
-        admit(workload, world)
+        admit(workload.template, world)
         known.add((workload.namespace, str(obj["metadata"]["name"])))
         yield from workload.pods([f"{workload.name}-{_SIMULATED}"])
     for entry in world.objects[PODS].values():

@@ -1,6 +1,6 @@
 """Schedulers besides those that the operator configures, as their Pods and workloads show them.
 
-Volcano, Koordinator, YuniKorn, a kube-scheduler of somebody's own: what they decide is not
+Volcano, Koordinator, YuniKorn, a kube-scheduler of a user's own: what they decide is not
 simulated, but a Pod that names one of them waits for it, and not for a scheduler that is missing.
 Anybody may create such objects, so they are named in every answer that rests on them.
 """

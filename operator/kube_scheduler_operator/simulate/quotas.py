@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, amount, amounts
-from .constraint import containers
-from .constraints import quantity_text
+from .constraint import containers, quantity_text
 from .kinds import PODS, QUOTAS, Object
 from .pod_amounts import pod_amounts
 from .world import Key, World
