@@ -27,7 +27,7 @@ from kube_scheduler_operator.simulate.api_server import WorldServer
 from kube_scheduler_operator.simulate.configuration import default_configuration, simulated
 from kube_scheduler_operator.simulate.kinds import CLAIMS, KINDS, RESOURCE_CLAIMS, VOLUMES, strip
 from kube_scheduler_operator.simulate.store import WorldStore
-from kube_scheduler_operator.simulate.targets import Target, target_of
+from kube_scheduler_operator.simulate.targets import RequestTarget, target_of
 from kube_scheduler_operator.simulate.world import World
 
 from ..seeds import number, some_in_presubmit
@@ -130,7 +130,7 @@ def _kind(exchange: Exchange) -> str:
     return f"{verb} {target.requested.api_version} {target.resource.plural}{subresource}"
 
 
-def _target(exchange: Exchange) -> Target:
+def _target(exchange: Exchange) -> RequestTarget:
     target = target_of(exchange.parts)
     assert target is not None, exchange.path
     return target
@@ -158,7 +158,7 @@ def _mistakes(exchange: Exchange) -> Iterator[Exchange]:
         yield _like(exchange, body=body)
 
 
-def _is_event(target: Target) -> bool:
+def _is_event(target: RequestTarget) -> bool:
     return target.resource.name == EVENTS_V1.name
 
 
@@ -238,7 +238,7 @@ def _listed(events: list[Object]) -> dict[str, Object]:
 
 
 async def _compare_write(
-    session: aiohttp.ClientSession, world: World, target: Target, exchange: Exchange
+    session: aiohttp.ClientSession, world: World, target: RequestTarget, exchange: Exchange
 ) -> None:
     store = WorldStore(world)
     if exchange.before is None:
@@ -279,7 +279,7 @@ def _outcome(status: int, answer: Object) -> tuple[int, Any]:
     return status, answer.get("reason") if status >= 400 else None
 
 
-def _with_version(store: WorldStore, target: Target, exchange: Exchange) -> Object:
+def _with_version(store: WorldStore, target: RequestTarget, exchange: Exchange) -> Object:
     """The body of a request with our resourceVersion for theirs."""
     body = copy.deepcopy(exchange.body)
     current = store.get(target.resource, target.key)
@@ -292,12 +292,12 @@ def _with_version(store: WorldStore, target: Target, exchange: Exchange) -> Obje
     return body
 
 
-def _read_by_scheduling(target: Target, obj: Mapping[str, Any]) -> Object:
+def _read_by_scheduling(target: RequestTarget, obj: Mapping[str, Any]) -> Object:
     kept = strip(KINDS[target.resource], {**obj, "apiVersion": target.requested.api_version})
     return {**kept, "metadata": {**kept["metadata"]}}
 
 
-def _result(target: Target, obj: Mapping[str, Any]) -> Object:
+def _result(target: RequestTarget, obj: Mapping[str, Any]) -> Object:
     """What scheduling reads of an object, without what depends on the time."""
     kept = _read_by_scheduling(target, obj)
     for condition in kept.get("status", {}).get("conditions") or ():

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..kube.label_selector import matches, requirements, written
-from .constraint import Constraint, Repair, removing
+from .constraint import Constraint, RuleRepair, removing
 from .kinds import NAMESPACES, NODES, PODS, Object, pod_name
 from .node_rules import REQUIRED
 from .world import World
@@ -181,7 +181,7 @@ def _reaches(
     return matches(chosen, mapping(found["metadata"].get("labels")))
 
 
-def _of_rollout(term: _Term, index: int, where: str) -> Iterator[Repair]:
+def _of_rollout(term: _Term, index: int, where: str) -> Iterator[RuleRepair]:
     """Yield what lets the new pods of a Deployment run beside its old ones."""
     own = mapping(term.pod["metadata"].get("labels")).get(_HASH)
     if own is None:
@@ -197,7 +197,7 @@ def _of_rollout(term: _Term, index: int, where: str) -> Iterator[Repair]:
         added = {"key": _HASH, "operator": "In", "values": [own]}
         selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), added]
 
-    yield Repair(
+    yield RuleRepair(
         f"add {_HASH} to matchLabelKeys of the pod anti-affinity: pods of another version of the "
         "pod template hold the places",
         change,

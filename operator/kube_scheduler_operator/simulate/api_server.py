@@ -23,14 +23,14 @@ from ..base.json_text import parse_json
 from ..base.limits import DOCUMENT, FOREIGN_LINE
 from ..kube.resource import EVENTS_V1, Resource
 from .kinds import KINDS, Object
-from .store import Event, WorldStore, event_line
-from .targets import Target, target_of
+from .store import WatchEvent, WorldStore, event_line
+from .targets import RequestTarget, target_of
 from .writes import (
-    Answer,
     DecisionListener,
+    Reply,
     UnexpectedRequestError,
     Write,
-    Writes,
+    WriteRequests,
     failure,
     not_found,
 )
@@ -59,7 +59,7 @@ class WorldServer:
         self.read: set[Resource] = set()  # kinds that were listed or watched, as requested
         self.problem = ""  # the first request that it cannot answer, as a sentence
         self._store = store
-        self._writes = Writes(store, listener, clock)
+        self._writes = WriteRequests(store, listener, clock)
         self._extenders: dict[tuple[str, str], Verb] = {}
         self._closing = asyncio.Event()
 
@@ -140,7 +140,7 @@ class WorldServer:
             answer = replace(answer, obj=target.in_version(answer.obj))
         return _answer(answer)
 
-    async def _read(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _read(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
         if target.name:
             obj = self._store.get(target.resource, target.key)
             if obj is None:
@@ -165,16 +165,16 @@ class WorldServer:
         items = b",".join(map(target.content_in_version, self._store.contents(target.resource)))
         return web.Response(body=b"{%b%b]}" % (head, items), content_type=_JSON)
 
-    async def _watch(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
         initial = request.query.get("sendInitialEvents") == "true"
         since = None if initial else int(request.query.get("resourceVersion") or 0)
         response = web.StreamResponse(headers={"Content-Type": _JSON})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        pending: list[Event] = []
+        pending: list[WatchEvent] = []
         wake = asyncio.Event()
 
-        def take(event: Event) -> None:
+        def take(event: WatchEvent) -> None:
             pending.append(event)
             wake.set()
 
@@ -210,7 +210,7 @@ class WorldServer:
         return response
 
     async def _send_all(
-        self, response: web.StreamResponse, target: Target, contents: list[bytes]
+        self, response: web.StreamResponse, target: RequestTarget, contents: list[bytes]
     ) -> None:
         batch: list[bytes] = []
         size = 0
@@ -263,7 +263,7 @@ def _resources(group_version: str) -> Object:
     }
 
 
-def _line(event: Event, target: Target) -> bytes:
+def _line(event: WatchEvent, target: RequestTarget) -> bytes:
     return event_line(event.type, target.content_in_version(event.content))
 
 
@@ -275,7 +275,7 @@ def _bookmark(resource: Resource, version: int, *, end_of_list: bool = False) ->
     return event_line("BOOKMARK", orjson.dumps(obj))
 
 
-def _answer(answer: Answer) -> web.Response:
+def _answer(answer: Reply) -> web.Response:
     return _response(answer.obj, answer.code)
 
 

@@ -31,7 +31,7 @@ class Rank(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repair:
+class RuleRepair:
     """A change that keeps a constraint, and may help."""
 
     text: str  # the change, in the imperative
@@ -53,7 +53,7 @@ class Constraint:
     on: Callable[[str], str] | None = None
     rank: Rank = Rank.DROP  # of `fix`
     field: str = ""  # that `fix` changes, as a path in the pod; empty: another object
-    repairs: tuple[Repair, ...] = ()  # to try before `fix`
+    repairs: tuple[RuleRepair, ...] = ()  # to try before `fix`
     # the family that names the same fact: what it excludes, this one does not name again
     named_by: str = ""
     words: str = ""  # a part of kube-scheduler's reason for it; empty: that is not known

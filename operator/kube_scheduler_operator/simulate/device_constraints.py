@@ -18,7 +18,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_REASON
 from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
-from .constraint import Constraint, Rank, Repair, containers
+from .constraint import Constraint, Rank, RuleRepair, containers
 from .kinds import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -270,7 +270,7 @@ class _Demand:
 
     # --- what may help ------------------------------------------------------------------------
 
-    def repairs(self, at: int) -> Iterator[Repair]:
+    def repairs(self, at: int) -> Iterator[RuleRepair]:
         """Yield what may help the pod whose claim this is, the entry `at` of its list."""
         if mapping(mapping(self.claim.get("status")).get("allocation")):
             return
@@ -311,7 +311,7 @@ class _Demand:
     def _variant(
         self, at: int, text: str, change: Any, index: int, *, field: str = "",
         rank: Rank = Rank.RULE,
-    ) -> Repair:  # fmt: skip
+    ) -> RuleRepair:  # fmt: skip
         """Return the repair by a claim like this one, changed in one request."""
         claim = copy.deepcopy(dict(self.claim))
         metadata = claim["metadata"]
@@ -327,7 +327,7 @@ class _Demand:
             entry["resourceClaimName"] = name
 
         title = f"ResourceClaim {pod_name(self.claim)}" if field else ""
-        return Repair(text, use, field, rank, title, (claim,))
+        return RuleRepair(text, use, field, rank, title, (claim,))
 
 
 def _counted(count: int) -> str:

@@ -23,7 +23,7 @@ from ..base.names import LOAD_ANNOTATION
 from ..base.times import timestamp
 from .api_server import Verb
 from .kinds import NODES, PODS, Object
-from .store import Event, WorldStore
+from .store import WatchEvent, WorldStore
 from .world import World
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class InProcessExtenders:
             text = text.replace(json.dumps(path), json.dumps(str(file)))
         return json.loads(text)
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: WatchEvent) -> None:
         self._take(event.type, orjson.loads(event.content))
 
     def _take(self, event: str, obj: Object) -> None:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from ..base.objects import controller_of, mapping
-from .constraint import Change, Constraint, Repair
+from .constraint import Change, Constraint, RuleRepair
 from .kinds import NODES, Object
 from .node_rules import NAME, REQUIRED
 from .runtime_classes import class_selector, runtime_class
@@ -149,12 +149,12 @@ class _Labels:
             return ""  # `note` has the values of all nodes
         return f"{demands}, and the node has {key}={value}{origin}"
 
-    def repairs(self, key: str, values: Sequence[str], remove: Change) -> Iterator[Repair]:
+    def repairs(self, key: str, values: Sequence[str], remove: Change) -> Iterator[RuleRepair]:
         """Yield that a node gets the label, which has the effect of `remove` for that node."""
         domain = key.partition("/")[0] if "/" in key else ""
         if domain.endswith(_RESERVED) or set(self._values(key)) & set(values) or not values:
             return
-        yield Repair(f"label a node: kubectl label node NODE {key}={values[0]}", remove)
+        yield RuleRepair(f"label a node: kubectl label node NODE {key}={values[0]}", remove)
 
 
 def _remove_selector(pod: Object, key: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..kube.label_selector import matches, written
-from .constraint import Change, Constraint, Repair
+from .constraint import Change, Constraint, RuleRepair
 from .kinds import NODES, PODS, Object
 from .node_rules import admits, untolerated, written_taint
 from .world import World
@@ -230,29 +230,29 @@ class _Spread:
         return hashes.total() - hashes[own]
 
 
-def _repairs(spread: _Spread, index: int) -> Iterator[Repair]:
+def _repairs(spread: _Spread, index: int) -> Iterator[RuleRepair]:
     """Yield changes of the rule that keep it; each is tried."""
     where = f"{_FIELD}[{index}]"
     few = len(spread.domains) < spread.least_domains
     if few and len(spread.domains) > 1:
         count = len(spread.domains)
-        yield Repair(
+        yield RuleRepair(
             f"set minDomains to {count}: {count} values of {spread.key} count",
             _setting(index, minDomains=count),
             f"{where}.minDomains",
         )
     elif few:
         change = _setting(index, minDomains=None)
-        yield Repair("remove minDomains", change, f"{where}.minDomains")
+        yield RuleRepair("remove minDomains", change, f"{where}.minDomains")
     if spread.closed is not None:
-        yield Repair(
+        yield RuleRepair(
             f"set nodeTaintsPolicy to {_HONOR}, so that nodes with taints that the pod does not "
             "tolerate do not count",
             _setting(index, nodeTaintsPolicy=_HONOR),
             f"{where}.nodeTaintsPolicy",
         )
     if spread.rule.get("nodeAffinityPolicy") == "Ignore":
-        yield Repair(
+        yield RuleRepair(
             f"set nodeAffinityPolicy to {_HONOR}, so that nodes that the pod's nodeSelector and "
             "node affinity exclude do not count",
             _setting(index, nodeAffinityPolicy=_HONOR),
@@ -260,7 +260,7 @@ def _repairs(spread: _Spread, index: int) -> Iterator[Repair]:
         )
     if spread.of_older_templates and _HASH not in (spread.rule.get("matchLabelKeys") or ()):
         keys = [*(spread.rule.get("matchLabelKeys") or ()), _HASH]
-        yield Repair(
+        yield RuleRepair(
             f"add {_HASH} to matchLabelKeys: {spread.of_older_templates} of the pods that count "
             "are of another version of the pod template",
             _setting(index, matchLabelKeys=keys),
@@ -268,7 +268,7 @@ def _repairs(spread: _Spread, index: int) -> Iterator[Repair]:
         )
     skews = {spread.skew(domain) for domain in spread.domains}
     if beyond := [skew for skew in skews if skew > spread.most]:
-        yield Repair(
+        yield RuleRepair(
             f"raise maxSkew to {min(beyond)}",
             _setting(index, maxSkew=min(beyond)),
             f"{where}.maxSkew",

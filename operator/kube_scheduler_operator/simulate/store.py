@@ -14,7 +14,7 @@ from .world import Key, World
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WatchEvent:
     """A change."""
 
     version: int  # the resourceVersion of the object then
@@ -22,7 +22,7 @@ class Event:
     content: bytes  # the object as JSON
 
 
-Watcher = Callable[[Event], None]
+Watcher = Callable[[WatchEvent], None]
 
 _ADDED, _MODIFIED, _DELETED = "ADDED", "MODIFIED", "DELETED"
 _VERSION_OF_WORLD = "1"
@@ -31,7 +31,7 @@ _VERSION_OF_WORLD = "1"
 @dataclass(slots=True)
 class _Kind:
     objects: dict[Key, bytes] = field(default_factory=dict)  # key -> JSON
-    events: list[Event] = field(default_factory=list)
+    events: list[WatchEvent] = field(default_factory=list)
     watchers: set[Watcher] = field(default_factory=set)  # those that get the next events
 
 
@@ -101,7 +101,7 @@ class WorldStore:
         self._kind(resource).watchers.discard(watcher)
 
     def _emit(self, kind: _Kind, type_: str, content: bytes) -> None:
-        event = Event(self.version, type_, content)
+        event = WatchEvent(self.version, type_, content)
         kind.events.append(event)
         for watcher in list(kind.watchers):
             watcher(event)

@@ -20,7 +20,7 @@ _BY_PATH: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     resource: Resource  # in the version that the world has
     version: str  # that was requested
     namespace: str
@@ -48,7 +48,7 @@ class Target:
         return orjson.dumps(self.in_version(orjson.loads(content)))
 
 
-def target_of(parts: Sequence[str]) -> Target | None:
+def target_of(parts: Sequence[str]) -> RequestTarget | None:
     """Return what the parts of a path name; None: nothing.
 
     A kind that no world has is a kind without objects: plugins of others read their own.
@@ -69,4 +69,4 @@ def target_of(parts: Sequence[str]) -> Target | None:
     resource = _BY_PATH.get((group, version, plural))
     if resource is None:
         resource = Resource(group, version, plural, "", namespaced=bool(namespace))
-    return Target(resource, version, namespace, name, subresource)
+    return RequestTarget(resource, version, namespace, name, subresource)

@@ -19,7 +19,7 @@ from .controllers import Controllers
 from .kinds import CLAIMS, NODES, PODS, VOLUMES, Object
 from .patches import UnknownPatchError, patched
 from .store import WorldStore
-from .targets import Target
+from .targets import RequestTarget
 
 _COPIED: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 _SUBRESOURCES: Final = frozenset({"", "binding", "status"})
@@ -46,18 +46,18 @@ class UnexpectedRequestError(Exception):
 @dataclass(frozen=True, slots=True)
 class Write:
     method: str
-    target: Target
+    target: RequestTarget
     content_type: str
     body: Object
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     code: int
     obj: Object
 
 
-class Writes:
+class WriteRequests:
     """The writes of one kube-scheduler."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Writes:
         self._controllers = Controllers(store)
         self._generated = 0  # names made of generateName
 
-    def apply(self, write: Write) -> Answer:
+    def apply(self, write: Write) -> Reply:
         """Apply a write.
 
         Raises:
@@ -93,11 +93,11 @@ class Writes:
             return self._delete(write, known)
         return self._change(write, known)
 
-    def _record(self, write: Write) -> Answer:
+    def _record(self, write: Write) -> Reply:
         self._listener.event(write.body)
-        return Answer(201 if write.method == "POST" else 200, write.body)
+        return Reply(201 if write.method == "POST" else 200, write.body)
 
-    def _create(self, write: Write) -> Answer:
+    def _create(self, write: Write) -> Reply:
         target, obj = write.target, write.body
         metadata = obj.setdefault("metadata", {})
         if target.namespace:
@@ -112,9 +112,9 @@ class Writes:
             return failure(409, "AlreadyExists", message)
         metadata["uid"] = str(uuid.uuid4())
         metadata["creationTimestamp"] = self._now()
-        return Answer(201, self._store.put(target.resource, obj))
+        return Reply(201, self._store.put(target.resource, obj))
 
-    def _bind(self, write: Write) -> Answer:
+    def _bind(self, write: Write) -> Reply:
         target, binding = write.target, write.body
         pod = self._store.get(PODS, target.key)
         if pod is None:
@@ -138,7 +138,7 @@ class Writes:
         pod["status"]["conditions"] = [*others, condition]
         pod["status"].pop("nominatedNodeName", None)
         self._store.put(PODS, pod)
-        return Answer(201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
+        return Reply(201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
 
     def _label(self, pod: Object, name: str) -> None:
         """Copy the labels of the node that the admission plugin PodTopologyLabels copies.
@@ -151,7 +151,7 @@ class Writes:
         if copied:
             pod["metadata"]["labels"] = {**mapping(pod["metadata"].get("labels")), **copied}
 
-    def _delete(self, write: Write, known: Object) -> Answer:
+    def _delete(self, write: Write, known: Object) -> Reply:
         if problem := _precondition(known, write.body.get("preconditions")):
             return _conflict(write.target, problem)
         target = write.target
@@ -160,10 +160,10 @@ class Writes:
             self._controllers.pod_deleted(gone)
             self._listener.deleted(gone)
             gone["metadata"]["deletionTimestamp"] = self._now()
-            return Answer(200, gone)
-        return Answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
+            return Reply(200, gone)
+        return Reply(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
-    def _change(self, write: Write, known: Object) -> Answer:
+    def _change(self, write: Write, known: Object) -> Reply:
         target, sent = write.target, mapping(write.body.get("metadata"))
         uid, own = sent.get("uid"), known["metadata"].get("uid")
         if write.method == "PATCH" and uid and uid != own:
@@ -180,9 +180,9 @@ class Writes:
         stored = self._store.put(target.resource, changed)
         self._report(target, stored)
         # A controller may have changed it again.
-        return Answer(200, self._store.get(target.resource, target.key) or stored)
+        return Reply(200, self._store.get(target.resource, target.key) or stored)
 
-    def _report(self, target: Target, stored: Object) -> None:
+    def _report(self, target: RequestTarget, stored: Object) -> None:
         if target.resource == PODS and target.subresource == "status":
             self._listener.unschedulable(stored)
         elif target.resource == CLAIMS:
@@ -236,20 +236,20 @@ def _precondition(known: Mapping[str, Any], sent: Any) -> str:
     return ""
 
 
-def _conflict(target: Target, problem: str) -> Answer:
+def _conflict(target: RequestTarget, problem: str) -> Reply:
     message = f'Operation cannot be fulfilled on {target.resource.name} "{target.name}": {problem}'
     return failure(409, "Conflict", message)
 
 
-def _invalid(target: Target, problem: str) -> Answer:
+def _invalid(target: RequestTarget, problem: str) -> Reply:
     return failure(422, "Invalid", f'{target.resource.kind} "{target.name}" is invalid: {problem}')
 
 
-def not_found(target: Target) -> Answer:
+def not_found(target: RequestTarget) -> Reply:
     return failure(404, "NotFound", f'{target.resource.name} "{target.name}" not found')
 
 
-def failure(code: int, reason: str, message: str) -> Answer:
+def failure(code: int, reason: str, message: str) -> Reply:
     status = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -258,4 +258,4 @@ def failure(code: int, reason: str, message: str) -> Answer:
         "reason": reason,
         "message": message,
     }
-    return Answer(code, status)
+    return Reply(code, status)

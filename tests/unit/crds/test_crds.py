@@ -134,7 +134,7 @@ def test_schema_is_structural(name: str) -> None:
 @each_crd
 def test_every_printer_column_reads_a_field_that_exists(name: str) -> None:
     for column in version(name)["additionalPrinterColumns"]:
-        path = re.sub(r"\[\?.*?\]", "[]", column["jsonPath"]).removeprefix(".")
+        path = re.sub(r"\[(\?.*?|\*)\]", "[]", column["jsonPath"]).removeprefix(".")
         if not path.startswith("metadata."):
             assert schema(name, path)["type"] in ("string", "integer"), column
 

@@ -33,6 +33,7 @@ REQUIRED: Mapping[str, Any] = {
     "policies": [{"name": "safe-overload"}],
     "policies[].name": "safe-overload",
     "priorities[].weight": 1,
+    "running[].configHash": "abc",
     "schedulerName": "team-a",
     "sidecars[].name": "side",
     "spec.namespace": "team-a",

@@ -15,10 +15,10 @@ from kube_scheduler_operator.simulate.store import WorldStore
 from kube_scheduler_operator.simulate.targets import target_of
 from kube_scheduler_operator.simulate.world import World
 from kube_scheduler_operator.simulate.writes import (
-    Answer,
+    Reply,
     UnexpectedRequestError,
     Write,
-    Writes,
+    WriteRequests,
 )
 
 Object = dict[str, Any]
@@ -42,7 +42,7 @@ def node(name: str, labels: Object) -> Object:
 
 
 @pytest.fixture
-def writes() -> Writes:
+def writes() -> WriteRequests:
     world = World()
     for one in (
         node("a", {"kubernetes.io/hostname": "a", "topology.kubernetes.io/zone": "z"}),
@@ -58,7 +58,7 @@ def writes() -> Writes:
         waiting = pod(name, schedulingGates=gates)
         del waiting["spec"]["nodeName"]
         store.put(_target(PODS).resource, {**waiting, "status": {}})
-    return Writes(store, Mock(), time.time)
+    return WriteRequests(store, Mock(), time.time)
 
 
 def _target(path: str) -> Any:
@@ -68,8 +68,8 @@ def _target(path: str) -> Any:
 
 
 def write(
-    writes: Writes, method: str, path: str, body: Object | None = None, type_: str = ""
-) -> Answer:
+    writes: WriteRequests, method: str, path: str, body: Object | None = None, type_: str = ""
+) -> Reply:
     return writes.apply(Write(method, _target(path), type_, body or {}))
 
 
@@ -84,13 +84,13 @@ def write(
     ],
 )
 def test_a_pod_is_bound_if_it_can_be(
-    writes: Writes, name: str, code: int, reason: str | None
+    writes: WriteRequests, name: str, code: int, reason: str | None
 ) -> None:
     answer = write(writes, "POST", f"{PODS}/{name}/binding", {"target": {"name": "a"}})
     assert (answer.code, answer.obj.get("reason")) == (code, reason)
 
 
-def test_a_pod_is_bound_once(writes: Writes) -> None:
+def test_a_pod_is_bound_once(writes: WriteRequests) -> None:
     path, body = f"{PODS}/free/binding", {"target": {"name": "a"}}
     assert [write(writes, "POST", path, body).code for _ in range(2)] == [201, 409]
 
@@ -100,7 +100,9 @@ def test_a_pod_is_bound_once(writes: Writes) -> None:
     [("POST", "/binding", "metadata"), ("PUT", "/status", "metadata"),
      ("DELETE", "", "preconditions")],
 )  # fmt: skip
-def test_another_uid_is_a_conflict(writes: Writes, method: str, subresource: str, key: str) -> None:
+def test_another_uid_is_a_conflict(
+    writes: WriteRequests, method: str, subresource: str, key: str
+) -> None:
     body = {key: {"uid": "another"}}
     answer = write(writes, method, f"{PODS}/free{subresource}", body, STRATEGIC)
     assert (answer.code, answer.obj["reason"]) == (409, "Conflict")
@@ -116,32 +118,32 @@ def test_another_uid_is_a_conflict(writes: Writes, method: str, subresource: str
         ("bound", {"status": {"nominatedNodeName": "a"}}),
     ],
 )
-def test_what_cannot_change_is_invalid(writes: Writes, name: str, body: Object) -> None:
+def test_what_cannot_change_is_invalid(writes: WriteRequests, name: str, body: Object) -> None:
     answer = write(writes, "PATCH", f"{PODS}/{name}/status", body, STRATEGIC)
     assert (answer.code, answer.obj["reason"]) == (422, "Invalid")
 
 
-def test_a_bound_pod_has_the_zone_of_its_node(writes: Writes) -> None:
+def test_a_bound_pod_has_the_zone_of_its_node(writes: WriteRequests) -> None:
     """PodTopologyLabels, an admission plugin, copies them from 1.35 on."""
     write(writes, "POST", f"{PODS}/free/binding", {"target": {"name": "a"}})
     bound = write(writes, "PATCH", f"{PODS}/free/status", {}, STRATEGIC).obj
     assert bound["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z"}
 
 
-def test_a_name_is_taken_once(writes: Writes) -> None:
+def test_a_name_is_taken_once(writes: WriteRequests) -> None:
     claim = {"metadata": {"name": "c"}}
     answer = write(writes, "POST", CLAIMS, claim)
     assert (answer.code, answer.obj["reason"]) == (409, "AlreadyExists")
 
 
-def test_what_is_created_has_a_uid(writes: Writes) -> None:
+def test_what_is_created_has_a_uid(writes: WriteRequests) -> None:
     """kube-scheduler reserves a ResourceClaim that it made by its UID."""
     made = write(writes, "POST", CLAIMS, {"metadata": {"generateName": "c-"}}).obj["metadata"]
     assert made["uid"]
     assert made["creationTimestamp"]
 
 
-def test_a_claim_is_given_back(writes: Writes) -> None:
+def test_a_claim_is_given_back(writes: WriteRequests) -> None:
     patch = {
         "metadata": {"uid": "uid-c"},
         "status": {"reservedFor": [{"$patch": "delete", "uid": "uid-bound"}]},
@@ -150,7 +152,7 @@ def test_a_claim_is_given_back(writes: Writes) -> None:
     assert (answer.code, answer.obj["status"]) == (200, {"reservedFor": []})
 
 
-def test_a_status_is_written_alone(writes: Writes) -> None:
+def test_a_status_is_written_alone(writes: WriteRequests) -> None:
     patch = {"spec": {"nodeName": "b"}, "status": {"phase": "Pending"}}
     answer = write(writes, "PATCH", f"{PODS}/free/status", patch, STRATEGIC)
     assert "nodeName" not in answer.obj["spec"]
@@ -166,7 +168,7 @@ def test_a_status_is_written_alone(writes: Writes) -> None:
     ],
 )
 def test_what_kube_scheduler_does_not_send_is_unexpected(
-    writes: Writes, method: str, path: str, type_: str
+    writes: WriteRequests, method: str, path: str, type_: str
 ) -> None:
     with pytest.raises(UnexpectedRequestError):
         write(writes, method, path, {}, type_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...config.effective.upgrades import Content
+from ...config.effective.upgrades import UpgradedContent
 from ...config.language.feature_gates import FLAG_PREFIX
 from ...simulate.edit_effect import effect_of
 from ...simulate.run import RunOptions
@@ -14,7 +14,9 @@ from .report import Placements
 
 
 async def placements_of(
-    simulation: Simulation, before: tuple[Program, Content], after: tuple[Program, Content]
+    simulation: Simulation,
+    before: tuple[Program, UpgradedContent],
+    after: tuple[Program, UpgradedContent],
 ) -> Placements:
     """Try the Pods that a content serves with both.
 
@@ -26,7 +28,7 @@ async def placements_of(
     return Placements(before[0].version, after[0].version, effect)
 
 
-def _options(simulation: Simulation, program: Program, content: Content) -> RunOptions:
+def _options(simulation: Simulation, program: Program, content: UpgradedContent) -> RunOptions:
     options = simulation.with_configuration(content.config)
     flags = [flag for flag in content.arguments if flag.startswith(FLAG_PREFIX)]
     return replace(options, binary=program.path, flags=flags)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_LINE
 from ...base.objects import entries, mapping
-from ...config.effective.upgrades import Content
+from ...config.effective.upgrades import UpgradedContent
 from ...config.language.command_line import parse, render
 from ...config.language.feature_gates import FLAG, known_gates, parse_gates
 from ...config.language.versions import Version
@@ -90,7 +90,7 @@ def how_to_get(version: Version) -> str:
     )
 
 
-def refusal(program: Program, content: Content) -> str | None:
+def refusal(program: Program, content: UpgradedContent) -> str | None:
     """Return why a kube-scheduler refuses a configuration and flags; None: it would start.
 
     It reads and completes both, without a cluster. Files and addresses of a node are left out.
@@ -123,7 +123,7 @@ def refusal(program: Program, content: Content) -> str | None:
     return None if done.returncode == 0 else _last_line(done.stderr)
 
 
-def without_impossible_gates(content: Content, version: Version) -> Content:
+def without_impossible_gates(content: UpgradedContent, version: Version) -> UpgradedContent:
     """Return a content without the feature gates that a version does not have or does not set.
 
     Without a gate that is locked or gone, the version does what it always does.
@@ -140,7 +140,7 @@ def without_impossible_gates(content: Content, version: Version) -> Content:
     return content._replace(arguments=render(flags))
 
 
-def gates_of(content: Content) -> dict[str, bool]:
+def gates_of(content: UpgradedContent) -> dict[str, bool]:
     """Return the feature gates in the flags of a content; none if they are malformed."""
     try:
         return parse_gates(parse(content.arguments).get(FLAG, ()))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ...config.effective.upgrades import Content, Upgrade
+from ...config.effective.upgrades import Upgrade, UpgradedContent
 from ...config.language.validation.upgrades import UpgradeStep
 from ...config.language.versions import Version
 from ...simulate.process import SimulationError
@@ -105,7 +105,9 @@ class _Walk:
         self._broken = False
         await self._compare(program, possible, found)
 
-    async def _compare(self, program: Program, contents: Sequence[Content], found: _Found) -> None:
+    async def _compare(
+        self, program: Program, contents: Sequence[UpgradedContent], found: _Found
+    ) -> None:
         before, old = self._before, self._contents
         self._before, self._contents = program, contents
         simulation = self._pods.simulation
@@ -119,11 +121,11 @@ class _Walk:
                 found.placements.append(compared)
 
 
-def _gates(contents: Sequence[Content]) -> set[str]:
+def _gates(contents: Sequence[UpgradedContent]) -> set[str]:
     return {name for content in contents for name in gates_of(content)}
 
 
-def _refusals(program: Program, contents: Sequence[Content]) -> Iterator[str]:
+def _refusals(program: Program, contents: Sequence[UpgradedContent]) -> Iterator[str]:
     for content in contents:
         problem = refusal(program, content)
         if problem is not None:

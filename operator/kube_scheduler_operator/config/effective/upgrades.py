@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ...base.findings import Finding
 from ...base.objects import entries
-from ..language.validation.upgrades import Refusal, UpgradeStep, upgrade_steps
+from ..language.validation.upgrades import UpgradeStep, VersionRefusal, upgrade_steps
 from ..language.versions import Version
 from .attachment import ValidationResult, rejection_findings
 from .control_plane.compose import Composition, compose
@@ -30,7 +30,7 @@ _OTHER_IMAGE: Final = (
 )
 
 
-class Content(NamedTuple):
+class UpgradedContent(NamedTuple):
     """What a kube-scheduler is started with."""
 
     config: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Upgrade(Protocol):
     def steps(self, target: Version) -> Sequence[UpgradeStep]:
         """Return what each minor version up to `target` changes."""
 
-    def contents(self, version: Version) -> Sequence[Content]:
+    def contents(self, version: Version) -> Sequence[UpgradedContent]:
         """Return what a version would run."""
 
 
@@ -81,13 +81,13 @@ class ControlPlaneUpgrade:
             self.version, target, self._refusals, extenders, _doubt(stock=self.stock)
         )
 
-    def contents(self, version: Version) -> Sequence[Content]:
+    def contents(self, version: Version) -> Sequence[UpgradedContent]:
         composition = self._composed(version)
         if composition.config is None:
             return ()
-        return (Content(composition.config, composition.arguments),)
+        return (UpgradedContent(composition.config, composition.arguments),)
 
-    def _refusals(self, version: Version) -> Iterator[Refusal]:
+    def _refusals(self, version: Version) -> Iterator[VersionRefusal]:
         composition = self._composed(version)
         yield from _refused(composition.findings, (*composition.results, *composition.extenders))
 
@@ -126,11 +126,11 @@ class SecondaryUpgrade:
             self.version, target, self._refusals, extenders, _doubt(stock=self.stock)
         )
 
-    def contents(self, version: Version) -> Sequence[Content]:
+    def contents(self, version: Version) -> Sequence[UpgradedContent]:
         composition = self._composed(version).composition
-        return (Content(composition.config, composition.arguments),)
+        return (UpgradedContent(composition.config, composition.arguments),)
 
-    def _refusals(self, version: Version) -> Iterator[Refusal]:
+    def _refusals(self, version: Version) -> Iterator[VersionRefusal]:
         scheduler = self._composed(version)
         results = (*scheduler.profiles, *scheduler.extenders)
         yield from _refused(scheduler.all_findings, results)
@@ -162,8 +162,10 @@ def _secondary(upgrade: SecondaryUpgrade, facts: Facts) -> EffectiveSecondary:
     return effective_secondaries(upgrade.objects, facts, upgrade.control_plane).of(upgrade.name)
 
 
-def _refused(findings: Iterable[Finding], results: Iterable[ValidationResult]) -> Iterator[Refusal]:
+def _refused(
+    findings: Iterable[Finding], results: Iterable[ValidationResult]
+) -> Iterator[VersionRefusal]:
     blocking = (finding for finding in findings if finding.blocking)
     rejected = (finding for result in results for finding in rejection_findings(result))
     for finding in (*blocking, *rejected):
-        yield Refusal((finding.path, finding.reason), finding.text)
+        yield VersionRefusal((finding.path, finding.reason), finding.text)

@@ -9,10 +9,10 @@ from typing import Any
 
 from ...base.findings import ERROR
 from ...base.objects import entries
-from ..effective.upgrades import Content
+from ..effective.upgrades import UpgradedContent
 from ..language.command_line import render
 from ..language.schema import API_VERSION, KIND
-from ..language.validation.upgrades import Refusal, UpgradeStep, upgrade_steps
+from ..language.validation.upgrades import UpgradeStep, VersionRefusal, upgrade_steps
 from ..language.versions import Version
 from .checks import CheckOptions, known_scheduler, stock_of
 from .forms.form import KUBE_SCHEDULER, CommandLine
@@ -52,14 +52,14 @@ class FilesUpgrade:
         unknown = "" if self.stock else _OTHER_IMAGE
         return upgrade_steps(self.version, target, self._refusals, extenders, unknown)
 
-    def contents(self, _version: Version) -> Sequence[Content]:
+    def contents(self, _version: Version) -> Sequence[UpgradedContent]:
         """Return the configurations with their flags, or what schedulers without any have."""
         items = [item for item in self._report.items if item.kind == KIND]
-        found = [Content(item.value, _flags(item.reader), item.label) for item in items]
+        found = [UpgradedContent(item.value, _flags(item.reader), item.label) for item in items]
         alone = [command for command in self._commands if not command.config]
         nothing = {"apiVersion": API_VERSION, "kind": KIND}
-        found += [Content(nothing, _flags(command), command.label) for command in alone]
-        return found or [Content(nothing)]
+        found += [UpgradedContent(nothing, _flags(command), command.label) for command in alone]
+        return found or [UpgradedContent(nothing)]
 
     @cached_property
     def _report(self) -> ValidationReport:
@@ -80,13 +80,13 @@ class FilesUpgrade:
         # What is not kube-scheduler's is of no interest, although the files are named.
         return validate(self.files, options, found=[name for name, _ in self.files])
 
-    def _refusals(self, version: Version) -> Iterator[Refusal]:
+    def _refusals(self, version: Version) -> Iterator[VersionRefusal]:
         report = self._report if version == self.version else self._checked(version)
         for finding in report.findings:
             if finding.severity == ERROR:
                 text = f"{finding.file}: {finding.path}: {finding.message}; {finding.fix}"
                 same = finding.message.replace(version.short, "")
-                yield Refusal((finding.file, finding.path, finding.reason, same), text)
+                yield VersionRefusal((finding.file, finding.path, finding.reason, same), text)
 
 
 def _flags(command: CommandLine | None) -> tuple[str, ...]:

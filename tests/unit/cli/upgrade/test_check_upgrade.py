@@ -15,7 +15,7 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.upgrade import programs, steps
 from kube_scheduler_operator.cli.upgrade.programs import Program
 from kube_scheduler_operator.cli.upgrade.report import Placements
-from kube_scheduler_operator.config.effective.upgrades import Content
+from kube_scheduler_operator.config.effective.upgrades import UpgradedContent
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
@@ -91,7 +91,9 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> dict[str, EditEffect]:
     effects: dict[str, EditEffect] = {}
 
     async def placements(
-        _simulation: Any, before: tuple[Program, Content], after: tuple[Program, Content]
+        _simulation: Any,
+        before: tuple[Program, UpgradedContent],
+        after: tuple[Program, UpgradedContent],
     ) -> Placements:
         old, new = before[0].version, after[0].version
         return Placements(old, new, effects.get(new.short, EditEffect(tried=1)))

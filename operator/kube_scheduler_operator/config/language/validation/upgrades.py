@@ -21,7 +21,7 @@ VICTIMLESS_CANDIDATES_SINCE: Final = Version(1, 38)
 _URL_LENGTH: Final = 200
 
 
-class Refusal(NamedTuple):
+class VersionRefusal(NamedTuple):
     """An error with which kube-scheduler does not start, or serves a profile no longer."""
 
     identity: Hashable  # the same for the same error of another version
@@ -41,7 +41,7 @@ class UpgradeStep:
 def upgrade_steps(
     current: Version,
     target: Version,
-    refusals: Callable[[Version], Iterable[Refusal]],
+    refusals: Callable[[Version], Iterable[VersionRefusal]],
     extenders: Sequence[Any],
     unknown: str = "",
 ) -> tuple[UpgradeStep, ...]:

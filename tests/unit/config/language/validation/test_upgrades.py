@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
 from kube_scheduler_operator.config.language.validation.upgrades import (
     VICTIMLESS_CANDIDATES_SINCE,
-    Refusal,
+    VersionRefusal,
     upgrade_steps,
 )
 from kube_scheduler_operator.config.language.versions import Version
@@ -16,11 +16,11 @@ V34, V37 = Version(1, 34, 4), Version(1, 37)
 PREEMPTING = {"urlPrefix": "http://x.example", "preemptVerb": "preempt"}
 
 
-def refusals(version: Version) -> Iterator[Refusal]:
+def refusals(version: Version) -> Iterator[VersionRefusal]:
     """A field that no version accepts, and one that 1.36 and later do not accept."""
-    yield Refusal("always", "never accepted")
+    yield VersionRefusal("always", "never accepted")
     if version.minor >= 36:
-        yield Refusal("later", f"refused by {version.short}")
+        yield VersionRefusal("later", f"refused by {version.short}")
 
 
 def test_an_error_is_named_at_the_step_at_which_it_appears() -> None:
