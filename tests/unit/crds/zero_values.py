@@ -34,6 +34,7 @@ REQUIRED: Mapping[str, Any] = {
     "policies[].name": "safe-overload",
     "priorities[].weight": 1,
     "running[].configHash": "abc",
+    "running[].readyReplicas": 1,
     "schedulerName": "team-a",
     "sidecars[].name": "side",
     "spec.namespace": "team-a",
