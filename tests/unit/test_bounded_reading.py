@@ -40,7 +40,8 @@ ALLOWED: Final = {
     "operator/controlplane/target_config_maps.py": {"_static": PART},
     "config/effective/profiles/check.py": {"_judge": OWN},
     "config/effective/secondary/scheduler.py": {"composed": OWN},
-    "simulate/simulated_extenders.py": {"_simulated": OWN},
+    "simulate/simulated_extenders.py": {"_simulated": OWN, "filter_of": OWN},
+    "simulate/targets.py": {"RequestTarget.content_in_version": OWN},
     "operator/extenders/agents.py": {"_rendered": OWN},
     "kube/client.py": {"ApiClient.pages": BOUNDED},
     "kube/oversized.py": {"Notices.event": BOUNDED, "_outline": "decodes one string"},
@@ -72,7 +73,8 @@ ALLOWED: Final = {
     "base/crd_schema.py": {"openapi_schema": PART},
     "config/language/plugins/known_schedulers.py": {"recorded": PART},
     "config/language/merging/presets.py": {"_load": PART},
-    "simulate/api_server.py": {"WorldServer._handle": BOUNDED},
+    "cli/upgrade/lists.py": {"without_bulk": COMMAND},
+    "simulate/api_server.py": {"WorldServer._respond": BOUNDED},
     "simulate/extenders.py": {
         "InProcessExtenders._follow": BOUNDED,
         "InProcessExtenders._event": OWN,
@@ -81,7 +83,11 @@ ALLOWED: Final = {
     "simulate/launcher_files.py": {"copy_launcher": "reads what its own interpreter writes"},
     "simulate/questions.py": {"read_answer": BOUNDED, "read_request": BOUNDED},
     "simulate/read_files.py": {
-        "Repetitions.check": COMMAND, "_json": COMMAND, "_json_items": COMMAND, "_yaml": COMMAND,
+        "Repetitions.check": COMMAND,
+        "_json_items": COMMAND,
+        "_shows_that_a_node_is_named": COMMAND,
+        "_yaml": COMMAND,
+        "documents": COMMAND,
     },
     "simulate/run.py": {
         "Run._spy": CALL,

@@ -409,7 +409,9 @@ def test_the_operator_may_write_everything_that_it_writes(platform: Platform) ->
 def test_the_operator_may_read_what_scheduling_reads_and_run_a_simulation(
     platform: Platform,
 ) -> None:
-    for resource in KINDS:
+    for resource, kind in KINDS.items():
+        if kind.makes_nodes:
+            continue  # only commands read these, with the rights of their user
         assert may(platform, {"list"}, resource.plural, group=resource.group), resource.plural
     place = platform.target_namespace
     assert may(platform, {"create", "delete"}, "jobs", group="batch", namespace=place)
