@@ -406,3 +406,33 @@ def test_the_time_is_bounded(kube_scheduler_binary: Path) -> None:
 
     with pytest.raises(SimulationError, match="has not decided about 1 pod within 0 s"):
         asyncio.run(run())
+
+
+def test_what_makes_room_for_the_pod_of_a_daemon_set_is_named(why: Callable[..., Any]) -> None:
+    """It can run on one node alone, whose places others have."""
+    files = Files()
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    waiting = pod("waiting", app="agent", affinity={"nodeAffinity": required})
+    waiting["metadata"]["ownerReferences"] = [{**owner, "uid": "u"}]
+    files.add(waiting)
+    files.add(node("a", "x", amounts={"pods": "2"}))
+    files.add(pod("important", nodeName="a", priority=10))
+    files.add(pod("other", nodeName="a"))
+    found = why(files)
+    texts = [fix["text"] for fix in found["fixes"]]
+    assert texts == [
+        "delete pod default/other of node a, or move it to another node",
+        "delete pod default/important of node a, or move it to another node",
+        "use a PriorityClass with a value of at least 1: it preempts default/other",
+    ]
+    assert all(fix["nodes"] == ["a"] for fix in found["fixes"])
+    assert found["fixes"][2]["object"] == "DaemonSet default/agent"
+    assert found["fixes"][2]["field"] == "spec.template.spec.priorityClassName"
+    causes = {cause["text"] for group in found["groups"] for cause in group["causes"]}
+    assert causes == {
+        "2 of 2 pods run on the node (allocatable pods)",
+        "the pod is for node a alone: DaemonSet agent has one for each node",
+    }
