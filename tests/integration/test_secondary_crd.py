@@ -147,6 +147,10 @@ def test_kubectl_shows_how_it_does(secondaries: Kind) -> None:
         "selector": "a=b",
         "configHash": "abc",
         "image": "registry.example/scheduler:v1",
+        "running": [
+            {"configHash": "abc", "image": "registry.example/scheduler:v1", "readyReplicas": 1},
+            {"configHash": "old", "image": "registry.example/scheduler:v0", "readyReplicas": 1},
+        ],
         "leaseHolder": "x-1_y",
         "history": [{"hash": "abc", "outcome": "installed", "time": SINCE}],
         "profiles": [{"schedulerName": "x", "plugins": plugins}],

@@ -124,10 +124,18 @@ def test_a_workload_that_does_not_fit_has_the_reasons_of_kube_scheduler(simulate
     }
 
 
+HIGH: Object = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 1000,
+}
+
+
 def test_the_largest_number_of_pods_is_found_without_preemption(simulate: Simulate) -> None:
     running = owned("there", "3", "a", priority=0)
-    workload = deployment("2", 3, priority=1000)
-    found = simulate(cluster(running), "--max", workloads=workload)
+    workload = deployment("2", 3, priorityClassName="high")
+    found = simulate(cluster(running, HIGH), "--max", workloads=workload)
     assert figures(found)["largest"] == 4  # two each on b and c
     assert found["configurations"][0]["preempted"] == [[]]
     assert figures(simulate(cluster(running), "--max", workloads=deployment("5", 1), code=1))[
@@ -137,7 +145,8 @@ def test_the_largest_number_of_pods_is_found_without_preemption(simulate: Simula
 
 def test_a_preempted_pod_is_created_again_and_reported(simulate: Simulate) -> None:
     running = [owned(f"on-{name}", "3", name, priority=0) for name in "abc"]
-    found = simulate(cluster(*running), workloads=deployment("3", 1, priority=1000))
+    workload = deployment("3", 1, priorityClassName="high")
+    found = simulate(cluster(*running, HIGH), workloads=workload)
     (result,) = found["configurations"]
     (victim,) = result["preempted"][0]
     assert victim in {"default/on-a", "default/on-b", "default/on-c"}

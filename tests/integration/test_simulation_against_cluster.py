@@ -401,8 +401,11 @@ def test_a_live_cluster_is_explained_and_not_written(
         real.spy.close()
         client.close()
     causes = {each["text"] for group in found["groups"] for each in group["causes"]}
-    assert "the pod's nodeSelector demands the label disk=tape" in causes
-    assert found["fixes"][0]["text"] == "remove disk=tape from the nodeSelector"
+    tape = (
+        "the pod's nodeSelector demands the label disk=tape, which no node has; nodes have hdd, ssd"
+    )
+    assert tape in causes
+    assert found["fixes"][0]["text"] == "label a node: kubectl label node NODE disk=tape"
     assert any('KubeScheduler "cluster" does not exist' in note for note in found["notes"])
 
 
