@@ -404,7 +404,7 @@ def test_a_live_cluster_is_explained_and_not_written(
     tape = (
         "the pod's nodeSelector demands the label disk=tape, which no node has; nodes have hdd, ssd"
     )
-    assert f"{tape}hdd, ssd" in causes
+    assert tape in causes
     assert found["fixes"][0]["text"] == "label a node: kubectl label node NODE disk=tape"
     assert any('KubeScheduler "cluster" does not exist' in note for note in found["notes"])
 
