@@ -14,12 +14,11 @@ from typing import Any, Final
 from ..base.objects import mapping
 from ..kube.label_selector import matches, requirements, written
 from .constraint import Constraint, RuleRepair, removing
-from .kinds import NAMESPACES, NODES, PODS, Object, pod_name
+from .kinds import NAMESPACES, NODES, PODS, TEMPLATE_HASH, Object, pod_name
 from .node_rules import REQUIRED
 from .world import World
 
 _NAMED: Final = 3
-_HASH: Final = "pod-template-hash"
 _VERBS: Final = {"podAffinity": "pod affinity", "podAntiAffinity": "pod anti-affinity"}
 
 
@@ -183,10 +182,12 @@ def _reaches(
 
 def _of_rollout(term: _Term, index: int, where: str) -> Iterator[RuleRepair]:
     """Yield what lets the new pods of a Deployment run beside its old ones."""
-    own = mapping(term.pod["metadata"].get("labels")).get(_HASH)
+    own = mapping(term.pod["metadata"].get("labels")).get(TEMPLATE_HASH)
     if own is None:
         return
-    hashes = {mapping(found["metadata"].get("labels")).get(_HASH) for found, _ in term.in_reach}
+    hashes = {
+        mapping(found["metadata"].get("labels")).get(TEMPLATE_HASH) for found, _ in term.in_reach
+    }
     if not hashes - {own, None}:
         return
 
@@ -194,12 +195,12 @@ def _of_rollout(term: _Term, index: int, where: str) -> Iterator[RuleRepair]:
         chosen = pod["spec"]["affinity"]["podAntiAffinity"][REQUIRED][index]
         # The API server adds this for each of the matchLabelKeys of a new pod.
         selector = chosen.setdefault("labelSelector", {})
-        added = {"key": _HASH, "operator": "In", "values": [own]}
+        added = {"key": TEMPLATE_HASH, "operator": "In", "values": [own]}
         selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), added]
 
     yield RuleRepair(
-        f"add {_HASH} to matchLabelKeys of the pod anti-affinity: pods of another version of the "
-        "pod template hold the places",
+        f"add {TEMPLATE_HASH} to matchLabelKeys of the pod anti-affinity: pods of another version "
+        "of the pod template hold the places",
         change,
         f"{where}.matchLabelKeys",
     )

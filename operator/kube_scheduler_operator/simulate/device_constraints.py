@@ -22,6 +22,7 @@ from .constraint import Constraint, Rank, RuleRepair, containers
 from .kinds import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    IMPOSSIBLE,
     NODES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -34,8 +35,6 @@ from .world import World
 _DRIVER: Final = re.compile(r"""device\.driver\s*==\s*['"]([^'"]+)['"]""")
 _TAINTS: Final = "DRADeviceTaints"
 _MOST_SELECTORS: Final = 4
-_VARIANT: Final = "simulation_"
-"""Begins the names of claims that no cluster can have."""
 
 _Device = tuple[str, str, str]
 """Driver, pool and name."""
@@ -316,7 +315,7 @@ class _Demand:
         claim = copy.deepcopy(dict(self.claim))
         metadata = claim["metadata"]
         self._variants += 1
-        name = f"{_VARIANT}{metadata['name']}-{at}-{self._variants}"
+        name = f"{IMPOSSIBLE}{metadata['name']}-{at}-{self._variants}"
         claim["metadata"] = {"name": name, "namespace": metadata["namespace"], "uid": name}
         claim["status"] = {}
         change(claim["spec"]["devices"]["requests"][index]["exactly"])

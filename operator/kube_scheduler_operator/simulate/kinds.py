@@ -57,6 +57,8 @@ LIMIT_RANGES: Final = namespaced("v1", "LimitRange")
 RUNTIME_CLASSES: Final = cluster_scoped("node.k8s.io/v1", "RuntimeClass", "runtimeclasses")
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+TEMPLATE_HASH: Final = "pod-template-hash"
+"""The label by which the Pods of a Deployment differ between versions of its template."""
 IMPOSSIBLE: Final = "simulation_"
 """The prefix of names that no object of a cluster can have: the API server refuses underscores."""
 

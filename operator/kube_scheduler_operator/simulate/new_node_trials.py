@@ -45,8 +45,9 @@ from .new_nodes import (
     shown,
 )
 from .new_nodes import written as written_sizes
+from .node_rules import REQUIRED
 from .placements import eligible
-from .requirements import REQUIRED, ZONE, written
+from .requirements import ZONE, written
 from .run import RunOptions
 from .workloads import DAEMON_SET, WorkloadError, read_workloads
 from .world import World

@@ -16,6 +16,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_REASON
 from ..base.objects import entries, mapping
 from .kinds import CLAIMS, PODS, STORAGE_CLASSES, VOLUMES
+from .node_rules import REQUIRED
 from .world import World
 
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -146,8 +147,6 @@ def written(requirement: Mapping[str, Any]) -> str:
 
 
 # --- what a pod demands ---------------------------------------------------------------------------
-
-REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def demands(pod: Mapping[str, Any], world: World) -> list[Requirements]:

@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from heapq import nsmallest
 from typing import Any, Final
 
 from ..base.objects import mapping
 from ..kube.label_selector import matches, written
 from .constraint import Change, Constraint, RuleRepair
-from .kinds import NODES, PODS, Object
+from .kinds import NODES, PODS, TEMPLATE_HASH, Object
 from .node_rules import admits, untolerated, written_taint
 from .world import World
 
 _FIELD: Final = "spec.topologySpreadConstraints"
-_HASH: Final = "pod-template-hash"
 _HONOR: Final = "Honor"
 _NAMED: Final = 5
 """Domains that a sentence names."""
@@ -146,7 +146,7 @@ class _Spread:
                 pods[domain_of[entry.node]].append(found)
         return pods
 
-    @property
+    @cached_property
     def least(self) -> int:
         if len(self.domains) < self.least_domains:
             return 0
@@ -174,15 +174,20 @@ class _Spread:
             f"{chosen}: {self._distribution(domain)}{self._why_the_least()}{itself}"
         )
 
+    @cached_property
+    def _fewest(self) -> list[tuple[int, str]]:
+        """The domains with fewest pods: as many as a sentence can need."""
+        counts = ((len(pods), value) for value, pods in self.counted.items())
+        return nsmallest(_NAMED + 2, counts)
+
     def _distribution(self, domain: str) -> str:
         """Write the counts: that of the domain, then the least ones."""
-        counts = {value: len(pods) for value, pods in self.counted.items()}
-        own = counts.pop(domain, 0)
-        rest = sorted(counts.items(), key=lambda row: (row[1], row[0]))
-        named = [f"{own} in {domain}"]
-        named += [f"{count} in {value}" for value, count in rest[:_NAMED]]
+        rest = [row for row in self._fewest if row[1] != domain][: _NAMED + 1]
+        named = [f"{len(self.counted.get(domain, ()))} in {domain}"]
+        named += [f"{count} in {value}" for count, value in rest[:_NAMED]]
         if len(rest) > _NAMED:
-            named.append(f"{rest[_NAMED][1]} or more in {len(rest) - _NAMED} others")
+            others = len(self.counted) - (domain in self.counted) - _NAMED
+            named.append(f"{rest[_NAMED][0]} or more in {others} others")
         return ", ".join(named)
 
     def _why_the_least(self) -> str:
@@ -206,7 +211,7 @@ class _Spread:
     def _policy(self) -> str:
         return str(self.rule.get("nodeTaintsPolicy") or "Ignore")
 
-    @property
+    @cached_property
     def closed(self) -> tuple[str, Object] | None:
         """A domain with the minimum whose nodes all have taints that keep the pod away."""
         for domain, nodes in sorted(self.domains.items()):
@@ -219,11 +224,11 @@ class _Spread:
     @cached_property
     def of_older_templates(self) -> int:
         """Pods that count and are of another pod template than this one."""
-        own = self.labels.get(_HASH)
+        own = self.labels.get(TEMPLATE_HASH)
         if own is None:
             return 0
         hashes = Counter(
-            mapping(found["metadata"].get("labels")).get(_HASH, own)
+            mapping(found["metadata"].get("labels")).get(TEMPLATE_HASH, own)
             for pods in self.counted.values()
             for found in pods
         )
@@ -258,11 +263,11 @@ def _repairs(spread: _Spread, index: int) -> Iterator[RuleRepair]:
             _setting(index, nodeAffinityPolicy=_HONOR),
             f"{where}.nodeAffinityPolicy",
         )
-    if spread.of_older_templates and _HASH not in (spread.rule.get("matchLabelKeys") or ()):
-        keys = [*(spread.rule.get("matchLabelKeys") or ()), _HASH]
+    if spread.of_older_templates and TEMPLATE_HASH not in (spread.rule.get("matchLabelKeys") or ()):
+        keys = [*(spread.rule.get("matchLabelKeys") or ()), TEMPLATE_HASH]
         yield RuleRepair(
-            f"add {_HASH} to matchLabelKeys: {spread.of_older_templates} of the pods that count "
-            "are of another version of the pod template",
+            f"add {TEMPLATE_HASH} to matchLabelKeys: {spread.of_older_templates} of the pods that "
+            "count are of another version of the pod template",
             _setting(index, matchLabelKeys=keys),
             f"{where}.matchLabelKeys",
         )

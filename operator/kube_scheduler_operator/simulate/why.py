@@ -48,6 +48,7 @@ from .profile_rules import profile_rules
 from .room import movable, priority_above
 from .run import Run, RunOptions, gates_of, serving, simulated_names
 from .scenario import is_daemon
+from .taint_constraints import UNSCHEDULABLE_TAINT
 from .utilization import Utilization, utilization_of
 from .world import World
 
@@ -609,7 +610,7 @@ def _kind_of(node: Mapping[str, Any]) -> str:
     taints = [
         taint
         for taint in node["spec"].get("taints") or ()
-        if taint.get("key") != "node.kubernetes.io/unschedulable"
+        if taint.get("key") != UNSCHEDULABLE_TAINT
     ]
     return repr(
         (sorted(labels.items()), taints, sorted((node["status"].get("allocatable") or {}).items()))

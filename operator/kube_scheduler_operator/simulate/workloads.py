@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..base.quantities import quantity
-from .kinds import CLAIMS, PODS, STORAGE_CLASSES, Object, new_object
+from .kinds import CLAIMS, PODS, STORAGE_CLASSES, TEMPLATE_HASH, Object, new_object
+from .node_rules import REQUIRED
 from .owners import pods_of
 from .world import World
 
@@ -18,7 +19,6 @@ DAEMON_SET: Final = "DaemonSet"
 _POD, _POD_TEMPLATE, _CRON_JOB = "Pod", "PodTemplate", "CronJob"
 _STATEFUL_SET, _DEPLOYMENT = "StatefulSet", "Deployment"
 _JOB: Final = "Job"
-_HASH: Final = "pod-template-hash"
 _SIMULATED: Final = "simulated"
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _TOLERATIONS_OF_DAEMONS: Final = (
@@ -191,7 +191,7 @@ def _owned(workload: SimulatedWorkload, obj: Mapping[str, Any]) -> SimulatedWork
     selector = mapping(obj.get("spec")).get("selector")
     if kind == _DEPLOYMENT:
         name, kind = f"{name}-{_SIMULATED}", "ReplicaSet"
-        labels = {**metadata.get("labels", {}), _HASH: _SIMULATED}
+        labels = {**metadata.get("labels", {}), TEMPLATE_HASH: _SIMULATED}
         metadata["labels"] = labels
         selector = {"matchLabels": labels}
     objects: tuple[Object, ...] = ()
@@ -237,9 +237,7 @@ def pinned(pod: Object, node: str) -> Object:
     affinity = copied["spec"].setdefault("affinity", {})
     required = affinity.setdefault("nodeAffinity", {})
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    required["requiredDuringSchedulingIgnoredDuringExecution"] = {
-        "nodeSelectorTerms": [{"matchFields": [field]}]
-    }
+    required[REQUIRED] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return copied
 
 
