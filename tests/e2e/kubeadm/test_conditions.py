@@ -97,6 +97,18 @@ def sampled(cluster: KubeadmCluster) -> Iterator[list[Sample]]:
         thread.join()
 
 
+def timeline(samples: list[Sample]) -> Iterator[str]:
+    """When a node's truth or KubeadmUpgrade changed."""
+    before: dict[str, str] = {}
+    for now in samples:
+        told = {name: str(truth) for name, truth in now.truth.items()}
+        told["KubeadmUpgrade"] = now.conditions.get("KubeadmUpgrade", {}).get("message", "")
+        for name, text in told.items():
+            if before.get(name) != text:
+                yield f"after {now.at - samples[0].at:.0f} s: {name}: {text}"
+        before = told
+
+
 def recent(samples: list[Sample], now: Sample) -> list[Sample]:
     """The samples that a condition may be about."""
     return [one for one in samples if now.at - LATE <= one.at <= now.at]
@@ -161,7 +173,7 @@ def test_conditions_are_true_through_an_upgrade(clusters: Clusters) -> None:
             print(f"{node.name}: {time.monotonic() - ended:.0f} s after kubeadm")
         cluster.follows(V36)
         time.sleep(LATE)
-    print(f"{len(samples)} samples")
+    print(f"{len(samples)} samples", *timeline(samples), sep="\n")
     assert reported(load) == 0
     assert len(samples) > 100
     problems = list(wrong(samples))
