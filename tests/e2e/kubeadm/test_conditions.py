@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(7200, func_only=True)]
 LATE = 20.0
 """Seconds by which a condition may lag behind: a guard reads twice, and an API server restarts."""
 
+SILENT = 15.0
+"""Age in seconds of a node's Lease, which its kubelet renews each 10 s, from which on it reaches no
+API server: while kubeadm replaces etcd, the API server of the node does not answer."""
+
 Conditions = dict[str, dict[str, Any]]
 
 
@@ -39,6 +44,7 @@ class NodeTruth:
     api_server: str
     process: int  # the scheduler's pid; 0 if none runs
     works: bool  # whether the directory of `kubeadm upgrade` exists
+    heard: bool  # whether its kubelet reaches an API server
 
     @property
     def is_newer(self) -> bool:
@@ -57,7 +63,14 @@ class Sample:
         return text in self.conditions.get(type_, {}).get("message", "")
 
 
+def is_heard(cluster: KubeadmCluster, node: Node) -> bool:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node.name}"
+    renewed = datetime.fromisoformat(cluster.api.request("GET", path)["spec"]["renewTime"])
+    return (datetime.now(UTC) - renewed).total_seconds() < SILENT
+
+
 def look(cluster: KubeadmCluster, node: Node) -> NodeTruth:
+    heard = is_heard(cluster, node)
     folder = node_files.root(cluster.sandbox, node) / "etc/kubernetes"
     path = folder / "manifests/kube-scheduler.yaml"
     data = path.read_bytes() if path.exists() else b""
@@ -65,7 +78,7 @@ def look(cluster: KubeadmCluster, node: Node) -> NodeTruth:
     server = folder / "manifests/kube-apiserver.yaml"
     api_server = image_in(server.read_bytes() if server.exists() else b"", API_SERVER)
     works = any(path.name.startswith(WORK) for path in (folder / "tmp").glob("*"))
-    return NodeTruth(own, api_server, cluster.scheduler(node)[0], works)
+    return NodeTruth(own, api_server, cluster.scheduler(node)[0], works, heard)
 
 
 def conditions(cluster: KubeadmCluster, path: str) -> Conditions:
@@ -102,7 +115,8 @@ def timeline(samples: list[Sample]) -> Iterator[str]:
     before: dict[str, str] = {}
     for now in samples:
         told = {name: str(truth) for name, truth in now.truth.items()}
-        told["KubeadmUpgrade"] = now.conditions.get("KubeadmUpgrade", {}).get("message", "")
+        upgrade = now.conditions.get("KubeadmUpgrade", {})
+        told["KubeadmUpgrade"] = f"{upgrade.get('status')}: {upgrade.get('message', '')}"
         for name, text in told.items():
             if before.get(name) != text:
                 yield f"after {now.at - samples[0].at:.0f} s: {name}: {text}"
@@ -129,10 +143,11 @@ def _wrong_claims(samples: list[Sample], now: Sample) -> Iterator[str]:
         yield f"VersionSkew: {skew['message']}"
     for node in now.truth:
         claimed = now.reports("KubeadmUpgrade", f'node "{node}": `kubeadm upgrade` uses')
-        worked = [one.truth[node].works for one in recent(samples, now)]
-        if claimed and not any(worked):
+        states = [one.truth[node] for one in recent(samples, now)]
+        if claimed and not any(state.works for state in states):
             yield f"KubeadmUpgrade: no kubeadm works on {node}"
-        if not claimed and all(worked) and now.at - samples[0].at > LATE:
+        shown = all(state.works and state.heard for state in states)
+        if not claimed and shown and now.at - samples[0].at > LATE:
             yield f"KubeadmUpgrade: kubeadm works on {node}, unreported"
         missing = now.reports("StaticPodsDegraded", f'no scheduler pod on node "{node}"')
         gone = any(not one.truth[node].process for one in recent(samples, now))

@@ -460,13 +460,13 @@ def _hand_edits(step: RolloutStep) -> Condition:
                 "the Pod: the kubelet creates it again, and the scheduler keeps running"
             )
             problems.append(("LabelEdited", message))
-    if not problems and (unseen := _unobserved(step)):
+    if not problems and (unseen := _unobserved(step, "whether its files were edited")):
         return Condition(names.HAND_EDITS, "Unknown", "NotObserved", aggregate(unseen))
     return problem_condition(names.HAND_EDITS, problems)
 
 
-def _unobserved(step: RolloutStep) -> list[str]:
-    """The nodes with a revision whose files no program reads now, or has read yet."""
+def _unobserved(step: RolloutStep, fact: str) -> list[str]:
+    """The nodes with a revision where no program reads the files, or has read them yet."""
     sentences = []
     for status in step.node_statuses:
         node = status.node
@@ -476,7 +476,7 @@ def _unobserved(step: RolloutStep) -> list[str]:
         if not why and _stays_unguarded(step, node):
             why = f'node "{node}": no guard runs'
         if status.current and why:
-            sentences.append(f"{why}; whether its files were edited is not known")
+            sentences.append(f"{why}; {fact} is not known")
     return sentences
 
 
@@ -497,6 +497,9 @@ def _kubeadm_upgrade(step: RolloutStep) -> Condition:
         for node, request in sorted(step.requests.items())
         if node not in step.holds
     ]
+    follows = step.snapshot.platform.upgrade_dir
+    if not problems and follows and (unseen := _unobserved(step, "whether kubeadm works there")):
+        return Condition(names.KUBEADM_UPGRADE, "Unknown", "NotObserved", aggregate(unseen))
     return problem_condition(names.KUBEADM_UPGRADE, problems)
 
 

@@ -497,6 +497,19 @@ def test_edits_on_a_node_that_is_not_observed_are_not_known() -> None:
     assert (read.status, read.message) == ("False", "")
 
 
+def test_an_upgrade_on_a_node_that_is_not_observed_is_not_known() -> None:
+    """While kubeadm replaces etcd, the node's kubelet reaches no API server."""
+    since = 'node "b" not ready since 2026-01-01T00:00:00Z because NodeStatusUnknown (m)'
+    disks = {"a": NodeDisk(1, labelled=1), "b": NodeDisk(1, labelled=1)}
+    shown = cluster(1, 1, disks=disks, not_ready={"b": since})
+    upgrade = conditions_of(shown)[names.KUBEADM_UPGRADE]
+    assert (upgrade.status, upgrade.reason) == ("Unknown", "NotObserved")
+    assert upgrade.message == f"{since}; whether kubeadm works there is not known"
+    assert conditions_of(shown, platform=OPENSHIFT)[names.KUBEADM_UPGRADE].status == "False"
+    read = conditions_of(cluster(1, 1, disks=disks))[names.KUBEADM_UPGRADE]
+    assert (read.status, read.message) == ("False", "")
+
+
 def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
     shown = cluster(
         1, operands={"a": operand("a", 99)}, disks={"a": NodeDisk(1, labelled=1, begun=NOW)}
