@@ -172,8 +172,8 @@ def check(cluster: KubeadmCluster, version: str) -> dict[str, Any]:
     return {one["version"]: one["schedulers"][0] for one in json.loads(done.stdout)["steps"]}
 
 
-def told(step: dict[str, Any]) -> tuple[dict[str, str], set[str]]:
-    """(Pod -> why it would have no place, Pods that would get one), as the check says."""
+def reported_by(step: dict[str, Any]) -> tuple[dict[str, str], set[str]]:
+    """(Pod -> why it would have no place, Pods that would get one), as the check reports."""
     (placements,) = step["placements"]
     assert not step["notKnown"], step
     worse = {
@@ -184,7 +184,7 @@ def told(step: dict[str, Any]) -> tuple[dict[str, str], set[str]]:
     return worse, {name.removeprefix("default/") for name in placements["newlyFitting"]}
 
 
-def test_each_step_of_kubeadm_does_what_the_check_said_before(clusters: Clusters) -> None:
+def test_each_step_of_kubeadm_does_what_the_check_reported_before(clusters: Clusters) -> None:
     cluster = clusters.get(1, VERSIONS[0])
     set_server_flags(cluster, {"feature-gates": ",".join(SERVER_GATES)})
     gates = [f"{gate}=true" for gate in GONE.values()]
@@ -250,13 +250,13 @@ def compare(
     before: dict[str, Outcome],
     after: dict[str, Outcome],
 ) -> None:
-    """Each kind of Pod has become what the check said of those that were there before."""
-    worse, better = told(step)
+    """Each kind of Pod has become what the check reported of those that were there before."""
+    worse, better = reported_by(step)
     kinds = {name.rsplit("-", 2)[0]: reason for name, reason in worse.items()}
     better_kinds = {name.rsplit("-", 2)[0] for name in better}
     for kind, found in after.items():
         was = before[kind]
-        print(f"{step['version']} {kind}: {was} -> {found}; told: {kinds.get(kind)!r}, "
+        print(f"{step['version']} {kind}: {was} -> {found}; reported: {kinds.get(kind)!r}, "
               f"{'fits' if kind in better_kinds else ''}")  # fmt: skip
         expected = kind in better_kinds or (bool(was.node) and kind not in kinds)
         assert bool(found.node) == expected, (kind, found, worse, better)

@@ -44,7 +44,7 @@ class NodeTruth:
     api_server: str
     process: int  # the scheduler's pid; 0 if none runs
     works: bool  # whether the directory of `kubeadm upgrade` exists
-    heard: bool  # whether its kubelet reaches an API server
+    connected: bool  # whether its kubelet reaches an API server
 
     @property
     def is_newer(self) -> bool:
@@ -63,14 +63,14 @@ class Sample:
         return text in self.conditions.get(type_, {}).get("message", "")
 
 
-def is_heard(cluster: KubeadmCluster, node: Node) -> bool:
+def is_connected(cluster: KubeadmCluster, node: Node) -> bool:
     path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node.name}"
     renewed = datetime.fromisoformat(cluster.api.request("GET", path)["spec"]["renewTime"])
     return (datetime.now(UTC) - renewed).total_seconds() < SILENT
 
 
 def look(cluster: KubeadmCluster, node: Node) -> NodeTruth:
-    heard = is_heard(cluster, node)
+    connected = is_connected(cluster, node)
     folder = node_files.root(cluster.sandbox, node) / "etc/kubernetes"
     path = folder / "manifests/kube-scheduler.yaml"
     data = path.read_bytes() if path.exists() else b""
@@ -78,7 +78,7 @@ def look(cluster: KubeadmCluster, node: Node) -> NodeTruth:
     server = folder / "manifests/kube-apiserver.yaml"
     api_server = image_in(server.read_bytes() if server.exists() else b"", API_SERVER)
     works = any(path.name.startswith(WORK) for path in (folder / "tmp").glob("*"))
-    return NodeTruth(own, api_server, cluster.scheduler(node)[0], works, heard)
+    return NodeTruth(own, api_server, cluster.scheduler(node)[0], works, connected)
 
 
 def conditions(cluster: KubeadmCluster, path: str) -> Conditions:
@@ -114,13 +114,13 @@ def timeline(samples: list[Sample]) -> Iterator[str]:
     """When a node's truth or KubeadmUpgrade changed."""
     before: dict[str, str] = {}
     for now in samples:
-        told = {name: str(truth) for name, truth in now.truth.items()}
+        shown_now = {name: str(truth) for name, truth in now.truth.items()}
         upgrade = now.conditions.get("KubeadmUpgrade", {})
-        told["KubeadmUpgrade"] = f"{upgrade.get('status')}: {upgrade.get('message', '')}"
-        for name, text in told.items():
+        shown_now["KubeadmUpgrade"] = f"{upgrade.get('status')}: {upgrade.get('message', '')}"
+        for name, text in shown_now.items():
             if before.get(name) != text:
                 yield f"after {now.at - samples[0].at:.0f} s: {name}: {text}"
-        before = told
+        before = shown_now
 
 
 def recent(samples: list[Sample], now: Sample) -> list[Sample]:
@@ -146,7 +146,7 @@ def _wrong_claims(samples: list[Sample], now: Sample) -> Iterator[str]:
         states = [one.truth[node] for one in recent(samples, now)]
         if claimed and not any(state.works for state in states):
             yield f"KubeadmUpgrade: no kubeadm works on {node}"
-        shown = all(state.works and state.heard for state in states)
+        shown = all(state.works and state.connected for state in states)
         if not claimed and shown and now.at - samples[0].at > LATE:
             yield f"KubeadmUpgrade: kubeadm works on {node}, unreported"
         missing = now.reports("StaticPodsDegraded", f'no scheduler pod on node "{node}"')
