@@ -15,6 +15,7 @@ from cluster import binaries, releases
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.decisions import PodDecision
 from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 
 from .test_kinds_against_binary import VERSIONS
@@ -99,6 +100,36 @@ def test_a_taint_of_a_device_decides_from_1_36_on(version: str) -> None:
     assert placed(decide(version, devices(TAINT), [with_claim()], "DRADeviceTaints=true")) == [
         False
     ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_changed_claim_is_tried_once_kube_scheduler_knows_it(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it, the message about the pod names the claim, and no node accepts the pod."""
+    world = World()
+    for obj in devices():
+        if obj["kind"] == "ResourceClaim":
+            (request,) = obj["spec"]["devices"]["requests"]
+            request["exactly"]["selectors"] = [{"cel": {"expression": "false"}}]
+        world.add(obj)
+    world.add(with_claim())
+    world.complete()
+    put, late = Run.put, []
+
+    def put_late(run: Run, resource: Any, obj: Object) -> None:
+        if obj.get("kind") != "ResourceClaim":
+            put(run, resource, obj)
+            return
+        late.append(obj["metadata"]["name"])
+        asyncio.get_running_loop().call_later(0.5, put, run, resource, obj)
+
+    monkeypatch.setattr(Run, "put", put_late)
+    binary = binaries.provide(["kube-scheduler"], version)["kube-scheduler"]
+    options = RunOptions(binary, default_configuration(), seconds=60)
+    found = asyncio.run(explain(world, world.pending()[0], options))
+    assert late
+    assert found.fixes[0].text == "correct the selector false, which no free device meets"
 
 
 @pytest.mark.parametrize("form", ["v1", "v1beta2", "v1alpha3"])

@@ -46,7 +46,7 @@ def _own(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
             if kind == "podAffinity" and not found.domains:
                 described = f"no node has the label {key}, the topologyKey for pods {chosen}"
             where = f"spec.affinity.{kind}.{REQUIRED}[{index}]"
-            repairs = _of_rollout(found, index, where) if kind == "podAntiAffinity" else ()
+            excludes = kind == "podAntiAffinity"
             yield Constraint(
                 "pod affinity",
                 f"{described} ({verb})",
@@ -54,7 +54,7 @@ def _own(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
                 removing(term, "spec", "affinity", kind, REQUIRED),
                 on=cache(found.missing if kind == "podAffinity" else found.present),
                 field=where,
-                repairs=tuple(repairs),
+                repairs=partial(_of_rollout, found, index, where) if excludes else tuple,
                 words="pod affinity rules" if kind == "podAffinity" else "pod anti-affinity rules",
             )
 

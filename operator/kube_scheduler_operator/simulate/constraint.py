@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import reduce
@@ -53,7 +53,8 @@ class Constraint:
     on: Callable[[str], str] | None = None
     rank: Rank = Rank.DROP  # of `fix`
     field: str = ""  # that `fix` changes, as a path in the pod; empty: another object
-    repairs: tuple[RuleRepair, ...] = ()  # to try before `fix`
+    # what to try before `fix`; it is made only for a pod that fits nowhere
+    repairs: Callable[[], Iterable[RuleRepair]] = tuple
     # the family that names the same fact: what it excludes, this one does not name again
     named_by: str = ""
     words: str = ""  # a part of kube-scheduler's reason for it; empty: that is not known

@@ -68,7 +68,7 @@ def device_constraints(
             remove,
             on=None if demand is None else demand.fact,
             field="spec.resourceClaims",
-            repairs=() if demand is None else tuple(demand.repairs(at)),
+            repairs=tuple if demand is None else partial(demand.repairs, at),
         )
 
 

@@ -43,7 +43,7 @@ def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Const
             remove,
             on=partial(labels.instead, key, [value], demands, origin=origin),
             field="" if owner else "spec.nodeSelector",
-            repairs=tuple(labels.repairs(key, [value], remove)),
+            repairs=partial(labels.repairs, key, [value], remove),
             words=_WORDS,
         )
     required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
@@ -105,7 +105,7 @@ def _of_expression(field: str, entry: Mapping[str, Any], labels: _Labels) -> Con
         remove,
         on=partial(labels.instead, key, values, demands) if is_label else None,
         field=_AFFINITY,
-        repairs=tuple(labels.repairs(key, values, remove)) if is_label else (),
+        repairs=partial(labels.repairs, key, values, remove) if is_label else tuple,
         words=_WORDS,
     )
 

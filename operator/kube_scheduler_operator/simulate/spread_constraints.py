@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from heapq import nsmallest
 from typing import Any, Final
 
@@ -46,7 +46,7 @@ def spread_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
             _setting(index, whenUnsatisfiable="ScheduleAnyway"),
             on=cache(spread.fact),
             field=f"{_FIELD}[{index}].whenUnsatisfiable",
-            repairs=tuple(_repairs(spread, index)),
+            repairs=partial(_repairs, spread, index),
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.simulate import device_constraints
 from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of
 from kube_scheduler_operator.simulate.world import World
@@ -120,10 +121,19 @@ def test_taints_of_devices_count_where_the_version_heeds_them() -> None:
     assert "taint sick:NoSchedule" in fact(waits(*objects, version="v1.36.3"))
 
 
+def test_what_may_help_is_made_when_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most pods that are explained fit, and finding it looks at all devices of all nodes."""
+    monkeypatch.setattr(device_constraints, "RuleRepair", None)
+    found = waits(claim("mine", count=2), devices("a", {"name": "d"}))
+    with pytest.raises(TypeError):
+        list(found.repairs())
+
+
 def test_what_may_help_is_a_claim_that_is_changed_in_one_thing() -> None:
     selectors = [{"cel": {"expression": BIG}}, {"cel": {"expression": "true"}}]
     found = waits(claim("mine", count=3, selectors=selectors), devices("a", {"name": "d"}), RULE)
-    texts = [repair.text for repair in found.repairs]
+    repairs = list(found.repairs())
+    texts = [repair.text for repair in repairs]
     assert texts == [
         "end the taint of the devices, which DeviceTaintRule repair sets",
         f"correct the selector {BIG}, which no free device meets",
@@ -131,15 +141,15 @@ def test_what_may_help_is_a_claim_that_is_changed_in_one_thing() -> None:
         "request 2 devices instead of 3",
         "request 1 device instead of 3",
     ]
-    assert [repair.rank for repair in found.repairs] == [
+    assert [repair.rank for repair in repairs] == [
         Rank.MEND, Rank.RULE, Rank.RULE, Rank.LESS, Rank.LESS,
     ]  # fmt: skip
     changed = [repair.objects[0]["spec"]["devices"]["requests"][0]["exactly"]
-               for repair in found.repairs]  # fmt: skip
+               for repair in repairs]  # fmt: skip
     assert changed[0]["tolerations"] == [{"operator": "Exists"}]
     assert [len(one["selectors"]) for one in changed] == [2, 1, 1, 2, 2]
     assert [one["count"] for one in changed] == [3, 3, 3, 2, 1]
-    for repair in found.repairs:
+    for repair in repairs:
         pod: Object = {
             "spec": {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]}
         }

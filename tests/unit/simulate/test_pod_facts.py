@@ -93,12 +93,12 @@ def test_what_keeps_a_spread_is_tried_before_it_is_dropped() -> None:
     rule = spread(minDomains=5, nodeAffinityPolicy="Ignore")
     waiting = pod("new", labels={HASH: "new"}, **rule)
     found = only("spread", waiting, *NODES, *old)
-    fields = [repair.field.rpartition(".")[2] for repair in found.repairs]
+    fields = [repair.field.rpartition(".")[2] for repair in found.repairs()]
     assert fields == [
         "minDomains", "nodeTaintsPolicy", "nodeAffinityPolicy", "matchLabelKeys", "maxSkew",
     ]  # fmt: skip
-    assert found.rank > max(repair.rank for repair in found.repairs)
-    for repair in found.repairs:
+    assert found.rank > max(repair.rank for repair in found.repairs())
+    for repair in found.repairs():
         changed = pod("new", **spread(minDomains=5, nodeAffinityPolicy="Ignore"))
         repair.change(changed)
         assert changed["spec"] != waiting["spec"], repair.text
@@ -135,7 +135,7 @@ def test_an_affinity_names_pods_domains_and_namespaces(
 def test_new_pods_of_a_rollout_may_run_beside_old_ones() -> None:
     old = pod("old", "a", labels={HASH: "old"})
     found = only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), *NODES, old)
-    (repair,) = found.repairs
+    (repair,) = found.repairs()
     assert repair.field.endswith("[0].matchLabelKeys")
     changed = pod("new", labels={HASH: "new"}, **anti())
     repair.change(changed)
@@ -144,7 +144,9 @@ def test_new_pods_of_a_rollout_may_run_beside_old_ones() -> None:
         {"key": HASH, "operator": "In", "values": ["new"]}
     ]
     same = pod("same", "a", labels={HASH: "new"})
-    assert only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), same).repairs == ()
+    assert (
+        list(only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), same).repairs()) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_a_selector_names_what_nodes_have_instead(
     found = only("node affinity", pod("new", nodeSelector=selector), *NODES)
     assert found.text == f"the pod's nodeSelector demands the label {text}"
     assert fact(found, "a") == on_a
-    assert [repair.text.rpartition(" ")[2] for repair in found.repairs] == repairs
+    assert [repair.text.rpartition(" ")[2] for repair in found.repairs()] == repairs
 
 
 def test_the_node_of_a_daemon_is_not_to_be_dropped() -> None:
