@@ -11,7 +11,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ...base.findings import Finding
 from ...base.objects import entries
-from ..language.validation.upgrades import UpgradeStep, VersionRefusal, upgrade_steps
+from ..language.validation.upgrades import (
+    UpgradeStep,
+    VersionRefusal,
+    upgrade_steps,
+    version_refusal,
+)
 from ..language.versions import Version
 from .attachment import ValidationResult, rejection_findings
 from .control_plane.compose import Composition, compose
@@ -89,7 +94,8 @@ class ControlPlaneUpgrade:
 
     def _refusals(self, version: Version) -> Iterator[VersionRefusal]:
         composition = self._composed(version)
-        yield from _refused(composition.findings, (*composition.results, *composition.extenders))
+        results = (*composition.results, *composition.extenders)
+        yield from _refused(version, composition.findings, results)
 
     def _composed(self, version: Version) -> Composition:
         if version.short == self.version.short:
@@ -133,7 +139,7 @@ class SecondaryUpgrade:
     def _refusals(self, version: Version) -> Iterator[VersionRefusal]:
         scheduler = self._composed(version)
         results = (*scheduler.profiles, *scheduler.extenders)
-        yield from _refused(scheduler.all_findings, results)
+        yield from _refused(version, scheduler.all_findings, results)
 
     @property
     def _current(self) -> EffectiveSecondary:
@@ -163,9 +169,10 @@ def _secondary(upgrade: SecondaryUpgrade, facts: Facts) -> EffectiveSecondary:
 
 
 def _refused(
-    findings: Iterable[Finding], results: Iterable[ValidationResult]
+    version: Version, findings: Iterable[Finding], results: Iterable[ValidationResult]
 ) -> Iterator[VersionRefusal]:
     blocking = (finding for finding in findings if finding.blocking)
     rejected = (finding for result in results for finding in rejection_findings(result))
     for finding in (*blocking, *rejected):
-        yield VersionRefusal((finding.path, finding.reason), finding.text)
+        place = (finding.path, finding.reason)
+        yield version_refusal(version, place, finding.message, finding.text)

@@ -12,7 +12,12 @@ from ...base.objects import entries
 from ..effective.upgrades import UpgradedContent
 from ..language.command_line import render
 from ..language.schema import API_VERSION, KIND
-from ..language.validation.upgrades import UpgradeStep, VersionRefusal, upgrade_steps
+from ..language.validation.upgrades import (
+    UpgradeStep,
+    VersionRefusal,
+    upgrade_steps,
+    version_refusal,
+)
 from ..language.versions import Version
 from .checks import CheckOptions, known_scheduler, stock_of
 from .forms.form import KUBE_SCHEDULER, CommandLine
@@ -85,8 +90,8 @@ class FilesUpgrade:
         for finding in report.findings:
             if finding.severity == ERROR:
                 text = f"{finding.file}: {finding.path}: {finding.message}; {finding.fix}"
-                same = finding.message.replace(version.short, "")
-                yield VersionRefusal((finding.file, finding.path, finding.reason, same), text)
+                place = (finding.file, finding.path, finding.reason)
+                yield version_refusal(version, place, finding.message, text)
 
 
 def _flags(command: CommandLine | None) -> tuple[str, ...]:

@@ -71,3 +71,13 @@ def test_what_a_version_would_run_is_composed_for_it() -> None:
     (content,) = control_plane(V35).contents(V36)
     assert content.config["kind"] == "KubeSchedulerConfiguration"
     assert any(argument.startswith("--config=") for argument in content.arguments)
+
+
+def test_of_one_field_each_error_is_named_at_its_version() -> None:
+    gates = ["SizeMemoryBackedVolumes=true", "CSIMigrationPortworx=true", "SidecarContainers=true"]
+    spec = {"unsupportedConfigOverrides": {"arguments": {"feature-gates": gates}}}
+    made = inputs_of(KUBEADM, Version(1, 34), {"spec": {}}, {"spec": spec}, planned=True)
+    steps = ControlPlaneUpgrade(compose(made)).steps(Version(1, 37))
+    assert [len(step.refused) for step in steps] == [1, 1, 1]
+    for step, gate in zip(steps, gates, strict=True):
+        assert gate.partition("=")[0] in step.refused[0]

@@ -28,6 +28,13 @@ class VersionRefusal(NamedTuple):
     text: str
 
 
+def version_refusal(
+    version: Version, place: Sequence[str], message: str, text: str
+) -> VersionRefusal:
+    """Return an error of a version; `message` has the version, as that of other versions has."""
+    return VersionRefusal((*place, message.replace(version.short, "")), text)
+
+
 @dataclass(frozen=True, slots=True)
 class UpgradeStep:
     """What one minor version changes for a scheduler, compared with all before it."""
