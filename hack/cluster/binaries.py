@@ -249,6 +249,16 @@ def provide_configuration_reader(version: str) -> Path:
     return _provide("configurations", "the reader of configurations", version)
 
 
+def provide_scheduler(version: str) -> Path:
+    """Return a kube-scheduler of a release, building only this program where there is none.
+
+    Raises:
+        SandboxError: It cannot be built on this machine.
+    """
+    found = _search(("kube-scheduler",), version).get("kube-scheduler")
+    return found or _provide("scheduler", "kube-scheduler", version)
+
+
 def provide_scheduler_with_plugin(version: str) -> Path:
     """Return a kube-scheduler of a release with the plugin LongName, building it first.
 

@@ -292,7 +292,7 @@ def test_lifted_pods_are_witnessed_where_two_handlers_take_pods(
         asked.append(known)
         await until_known(self, made, known=known)
 
-    def always(profile: Object, gates: Any) -> list[Object]:
+    def always(profile: Object, gates: Any, _: World) -> list[Object]:
         return [only(profile, gates, lifts.WITNESS, filters=["NodePorts"])]
 
     monkeypatch.setattr(lifts.Lifts, "_until_known", counted)

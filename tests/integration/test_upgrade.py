@@ -106,7 +106,7 @@ def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., A
         command = ["check", "--from-files", str(path), "-o", "json"]
         command += ["--upgrade", versions[-1].rpartition(".")[0]]
         for version in versions:
-            program = binaries.provide_scheduler_with_plugin(version)
+            program = binaries.provide_scheduler(version)
             command += ["--kube-scheduler", str(program)]
         code = kubectl_plugin(command)
         printed = capsys.readouterr()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..kube.resource import Resource
+from .device_claims import claims_of, is_deleted_with, without_users
 from .kinds import (
     CLAIM_TEMPLATES,
     CLAIMS,
@@ -61,23 +62,15 @@ class Controllers:
             self._bind(volume, claim)
 
     def pod_deleted(self, pod: Object) -> None:
-        uid = pod["metadata"].get("uid")
-        for name in _claims_of(pod):
-            claim = self._store.get(RESOURCE_CLAIMS, (pod["metadata"]["namespace"], name))
+        namespace = pod["metadata"]["namespace"]
+        for name in claims_of(pod):
+            claim = self._store.get(RESOURCE_CLAIMS, (namespace, name))
             if claim is None:
                 continue
-            owners = claim["metadata"].get("ownerReferences") or ()
-            if any(owner.get("uid") == uid for owner in owners):
-                self._store.delete(RESOURCE_CLAIMS, (pod["metadata"]["namespace"], name))
-                continue
-            status = claim.get("status") or {}
-            left = [user for user in status.get("reservedFor") or () if user.get("uid") != uid]
-            status["reservedFor"] = left
-            if not left:
-                status.pop("reservedFor")
-                status.pop("allocation", None)
-            claim["status"] = status
-            self._store.put(RESOURCE_CLAIMS, claim)
+            if is_deleted_with(claim, pod):
+                self._store.delete(RESOURCE_CLAIMS, (namespace, name))
+            elif (freed := without_users(claim, [pod])) is not None:
+                self._store.put(RESOURCE_CLAIMS, freed)
 
     def prepare(self, pod: Object) -> None:
         """Create the claims that a pod's templates describe, and record them in its status."""
@@ -133,19 +126,6 @@ class Controllers:
         metadata.setdefault("annotations", {})[_BIND_COMPLETED] = "yes"
         claim["status"] = {"phase": "Bound", "capacity": volume["spec"].get("capacity") or {}}
         self._store.put(CLAIMS, claim)
-
-
-def _claims_of(pod: Mapping[str, Any]) -> list[str]:
-    status = pod.get("status") or {}
-    generated = {
-        claim.get("name"): claim.get("resourceClaimName")
-        for claim in status.get("resourceClaimStatuses") or ()
-    }
-    names = [
-        claim.get("resourceClaimName") or generated.get(claim.get("name"))
-        for claim in (pod.get("spec") or {}).get("resourceClaims") or ()
-    ]
-    return [name for name in names if name]
 
 
 def _claim_of(pod: Object, resource: Resource, name: str, template: Mapping[str, Any]) -> Object:

@@ -5,39 +5,66 @@ handlers of pods, at its own pace. From 1.35 on, one handler takes all pods (`ad
 what is asked with a pod that is created later sees that a pod was deleted before. Before, one
 handler has the pods with a node and another one those without. There, a lifted pod gets a host port
 that no other pod has, and a pod with this port shows on which nodes it is known.
+
+The claims of a lifted pod are free meanwhile, unless others use them too. Claims have a handler of
+their own in all versions: a claim that is created afterwards, and a pod that names it, show that
+the change before it is known.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from ..config.language.feature_gates import Gates
 from ..config.language.versions import Version
 from .configuration import only
-from .kinds import IMPOSSIBLE, NODES, PODS, Object, new_object, pod_name
+from .decisions import PodDecision
+from .kinds import (
+    IMPOSSIBLE,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    Object,
+    new_object,
+    pod_name,
+)
 from .run import Run
+from .world import World
 
 _ONE_HANDLER: Final = Version(1, 35)
 WITNESS: Final = "simulation-witness"
 """The schedulerName of the pods that show which lifted pods are known."""
+_CONTAINER: Final[Object] = {"name": "none", "image": "none"}
 
 
-def witness_profiles(profile: Mapping[str, Any], gates: Gates) -> list[dict[str, Any]]:
-    """Return the profile that `Lifts` needs beside another one, if this version needs one."""
-    if gates.version >= _ONE_HANDLER:
-        return []
-    return [only(profile, gates, WITNESS, filters=["NodePorts"])]
+CLAIM_WITNESS: Final = "simulation-claim-witness"
+"""The schedulerName of the pods that show which claims are known."""
+_NOT_KNOWN: Final = "could not find"
+"""kube-scheduler's words about a claim that it has not read yet (`assumecache.NotFoundError`)."""
+
+
+def witness_profiles(
+    profile: Mapping[str, Any], gates: Gates, world: World
+) -> list[dict[str, Any]]:
+    """Return the profiles that `Lifts` needs beside another one, in this version and world."""
+    found = []
+    if gates.version < _ONE_HANDLER:
+        found.append(only(profile, gates, WITNESS, filters=["NodePorts"]))
+    if any(claim.get("status", {}).get("allocation") for claim in world.all(RESOURCE_CLAIMS)):
+        found.append(only(profile, gates, CLAIM_WITNESS, filters=["DynamicResources"]))
+    return found
 
 
 class Lifts:
-    """Lifts pods in a run; `witnessed` with the profile of `witness_profiles`."""
+    """Lifts pods in a run whose `profiles` have those of `witness_profiles`."""
 
-    def __init__(self, run: Run, *, witnessed: bool) -> None:
+    def __init__(self, run: Run, profiles: Collection[str]) -> None:
         self._run = run
-        self._witnessed = witnessed
+        self._witnessed = WITNESS in profiles
+        self._with_claims = CLAIM_WITNESS in profiles
         self._ports: dict[str, Object] = {}  # namespace/name -> the pod's own host port
         self._witnesses = 0
 
@@ -58,10 +85,15 @@ class Lifts:
                     self._ports[pod_name(pod)] = _own_port(len(self._ports))
                     await self._place(pod)
         await self._take(pods)
+        claims = self._run.free_claims(_running(pods)) if self._with_claims else []
+        await self._until_claims_known(claims)
         for pod in instead:
             await self._place(pod)
         yield
         await self._take(instead)
+        for claim in claims:
+            self._run.put(RESOURCE_CLAIMS, claim)
+        await self._until_claims_known(claims)
         for pod in _running(pods):
             await self._place(pod)
         self._run.hold(pods)
@@ -82,17 +114,38 @@ class Lifts:
         """Wait until kube-scheduler knows, or does not know, a pod on its node."""
         node = pod["spec"]["nodeName"]
         while self._witnessed and self._run.has(NODES, node):
-            self._witnesses += 1
-            name = f"{IMPOSSIBLE}witness-{self._witnesses}"
-            witness = new_object(PODS, name, "default", uid=name)
-            port = self._ports[pod_name(pod)]
-            container = {"name": "none", "image": "none", "ports": [port]}
-            spec = {"schedulerName": WITNESS, "containers": [container]}
-            witness |= {"spec": spec, "status": {"phase": "Pending"}}
-            (decision,) = (await self._run.schedule([witness], settle=False)).values()
-            self._run.forget([witness])
+            container = {**_CONTAINER, "ports": [self._ports[pod_name(pod)]]}
+            decision = await self._decision_of(WITNESS, {"containers": [container]})
             if (node not in (decision.candidates or ())) is known:
                 return
+
+    async def _until_claims_known(self, claims: Sequence[Object]) -> None:
+        """Wait until kube-scheduler knows the last change of claims."""
+        if not claims:
+            return
+        name = self._new_name()
+        exactly = {"deviceClassName": name}  # which does not exist, so the pod is refused
+        marker = new_object(RESOURCE_CLAIMS, name, "default", uid=name)
+        marker["spec"] = {"devices": {"requests": [{"name": "none", "exactly": exactly}]}}
+        self._run.put(RESOURCE_CLAIMS, marker)
+        named = [{"name": "none", "resourceClaimName": name}]
+        spec = {"containers": [_CONTAINER], "resourceClaims": named}
+        while _NOT_KNOWN in (await self._decision_of(CLAIM_WITNESS, spec)).message:
+            pass
+        self._run.remove(RESOURCE_CLAIMS, name, "default")
+
+    async def _decision_of(self, scheduler: str, spec: Mapping[str, Any]) -> PodDecision:
+        name = self._new_name()
+        witness = new_object(PODS, name, "default", uid=name)
+        own = {"schedulerName": scheduler, **spec}
+        witness |= {"spec": own, "status": {"phase": "Pending"}}
+        (decision,) = (await self._run.schedule([witness], settle=False)).values()
+        self._run.forget([witness])
+        return decision
+
+    def _new_name(self) -> str:
+        self._witnesses += 1
+        return f"{IMPOSSIBLE}witness-{self._witnesses}"
 
 
 def _running(pods: Sequence[Object]) -> list[Object]:

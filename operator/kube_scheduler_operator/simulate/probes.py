@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from .configuration import OFF, only, profiles_of
 from .constraints import FAMILY_OF
 from .decisions import PodDecision
 from .kinds import IMPOSSIBLE, Object
-from .lifts import WITNESS, Lifts, witness_profiles
+from .lifts import Lifts, witness_profiles
 from .nominations import nominated
 from .run import Run, RunOptions, gates_of, serving
 from .world import World
@@ -150,9 +150,9 @@ async def acceptances(
         # A nominated pod holds room on its node, which is its own.
         alone = [[at] for at in own if _place_of(pods[at])]
         together = [at for at in own if not _place_of(pods[at])]
-        chosen = _probing(service.options, name)
+        chosen = _probing(world, service.options, name)
         async with Run(world, chosen) as run:
-            tries = _Tries(run, witnessed=WITNESS in chosen.probes)
+            tries = _Tries(run, chosen.probes)
             for group in (together, *alone):
                 tried |= await tries.with_all_filters({at: pods[at] for at in group})
     return [tried[at] for at in range(len(pods))]
@@ -163,11 +163,11 @@ def _place_of(pod: Object) -> str:
     return pod["spec"].get("nodeName") or nominated(pod)
 
 
-def _probing(options: RunOptions, scheduler_name: str) -> RunOptions:
+def _probing(world: World, options: RunOptions, scheduler_name: str) -> RunOptions:
     """Return the options for probes with all filters of a profile."""
     gates = gates_of(options)
     profile = profile_named(options, scheduler_name)
-    witness = witness_profiles(profile, gates)
+    witness = witness_profiles(profile, gates, world)
     return replace(
         options,
         profiles=[*probe_profiles(profile, families_of(profile, gates), gates)[:1], *witness],
@@ -207,7 +207,8 @@ async def accepted_by_family(
         families = families_of(profile, gates)
         if options.extenders:
             families[EXTENDERS] = []
-        profiles = probe_profiles(profile, families, gates)[1:] + witness_profiles(profile, gates)
+        witness = witness_profiles(profile, gates, world)
+        profiles = probe_profiles(profile, families, gates)[1:] + witness
         alone = replace(
             options,
             profiles=profiles,
@@ -216,7 +217,7 @@ async def accepted_by_family(
             probed=name,
         )
         async with Run(world, alone) as run:
-            tries = _Tries(run, witnessed=WITNESS in alone.probes)
+            tries = _Tries(run, alone.probes)
             for at in own:
                 accepted[at] = await tries.with_each_family(pods[at], list(families))
     return accepted
@@ -225,9 +226,9 @@ async def accepted_by_family(
 class _Tries:
     """Probes in one run, each with a name of its own: a name that is used again has a past."""
 
-    def __init__(self, run: Run, *, witnessed: bool) -> None:
+    def __init__(self, run: Run, profiles: Collection[str]) -> None:
         self._run = run
-        self._lifts = Lifts(run, witnessed=witnessed)
+        self._lifts = Lifts(run, profiles)
         self._count = 0
 
     async def with_each_family(self, pod: Object, families: Sequence[str]) -> Accepted:

@@ -29,8 +29,9 @@ from .decisions import (
     scheduled_condition,
     unknown_scheduler,
 )
+from .device_claims import users_of_claims, without_users
 from .extenders import InProcessExtenders, SimulatedExtender
-from .kinds import IMPOSSIBLE, PODS, Object, new_object, pod_name
+from .kinds import IMPOSSIBLE, PODS, RESOURCE_CLAIMS, Object, new_object, pod_name
 from .nominations import Nominations, nominated
 from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
 from .store import WorldStore
@@ -375,8 +376,19 @@ class Run:
         """Return whether an object without a namespace exists."""
         return self._store.get(resource, ("", name)) is not None
 
-    def remove(self, resource: Resource, name: str) -> None:
-        self._store.delete(resource, ("", name))
+    def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
+        self._store.delete(resource, (namespace, name))
+
+    def free_claims(self, pods: Iterable[Object]) -> list[Object]:
+        """Take the devices off the claims that only these pods use; return those claims before."""
+        before = []
+        for namespace, name, users in users_of_claims(pods):
+            claim = self._store.get(RESOURCE_CLAIMS, (namespace, name))
+            freed = without_users(claim, users) if claim is not None else None
+            if claim is not None and freed is not None:
+                before.append(claim)
+                self._store.put(RESOURCE_CLAIMS, freed)
+        return before
 
     def forget(self, pods: Iterable[Object]) -> None:
         for pod in pods:

@@ -238,10 +238,6 @@ def _on(world: World, node: str) -> list[Object]:
     return [entry.object() for entry in world.objects[PODS].values() if entry.node == node]
 
 
-def _take(world: World, pod: Object) -> None:
-    world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
-
-
 def _take_running(prepared: Prepared, served: Collection[str]) -> Iterator[Object]:
     """Take the pods that do not belong to their nodes off them; count those that are kept."""
     for entry in list(prepared.world.objects[PODS].values()):
@@ -257,7 +253,7 @@ def _take_running(prepared: Prepared, served: Collection[str]) -> Iterator[Objec
             continue
         name = pod["spec"]["schedulerName"]
         if name in served:
-            _take(prepared.world, pod)
+            prepared.world.remove_pod(pod)
             yield pod
         else:
             prepared.kept[name] = prepared.kept.get(name, 0) + 1
@@ -291,7 +287,7 @@ def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
             # Its controller creates it again there: a cordon concerns schedulers alone.
             drain.stay[how] = drain.stay.get(how, 0) + 1
             continue
-        _take(world, pod)
+        world.remove_pod(pod)
         if controller_of(pod) is None:
             drain.lost.append(own)
             continue
@@ -306,7 +302,7 @@ def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
 def _remove(world: World, name: str) -> tuple[Drain, list[Object]]:
     gone, displaced = Drain(name), []
     for pod in _on(world, name):
-        _take(world, pod)
+        world.remove_pod(pod)
         if is_daemon(pod) or (controller_of(pod) and placed_without_scheduler(pod)):
             gone.stay["gone with it"] = gone.stay.get("gone with it", 0) + 1
         elif controller_of(pod) is None:

@@ -20,7 +20,7 @@ from .constraints import MOST_TRIED, constraints_of, number_of_pods, tried, with
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
 from .diagnosis import Cause, Explanation, Group
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
-from .kinds import NODES, PODS, Object
+from .kinds import NODES, Object
 from .lifts import Lifts, witness_profiles
 from .new_node_trials import Rejection, answered, new_nodes
 from .nominations import nominated
@@ -99,7 +99,7 @@ class _Inquiry:
     def __init__(self, world: World, pod: Object, options: RunOptions, answer: Explanation) -> None:
         self._answer = answer
         self._world = world.copy()
-        self._world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
+        self._world.remove_pod(pod, comes_back=True)
         self._pod = copy.deepcopy(pod)
         if self._pod["spec"].pop("nodeName", None):
             self._pod["status"].pop("nominatedNodeName", None)
@@ -112,8 +112,7 @@ class _Inquiry:
         self._scores = {plugin.name for plugin in scoring}
         if options.extenders:
             self._families[EXTENDERS] = []
-        witness = witness_profiles(profile, gates)
-        self._witnessed = bool(witness)
+        witness = witness_profiles(profile, gates, self._world)
         probes = probe_profiles(profile, self._families, gates) + witness
         if answer.node:  # every node gets a score
             profiles = [
@@ -147,7 +146,7 @@ class _Inquiry:
             excluded, own = await self._exclusions()
             if not explanation.candidates or explanation.node:
                 self._group(excluded, own)
-            lifts = Lifts(run, witnessed=self._witnessed)
+            lifts = Lifts(run, self._options.probes)
             constraints = self._constraints
             advice = Advice(explanation, self._world, self._pod, constraints, run, lifts, self._ask)
             if not explanation.candidates:

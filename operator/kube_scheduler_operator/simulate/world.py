@@ -19,7 +19,18 @@ from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME, FOREIGN_REASON
 from ..base.objects import controller_of, mapping
 from ..kube.resource import Resource
 from ..scheduling.policies.pods import FINISHED
-from .kinds import BY_KIND, KINDS, NAMESPACES, NODES, PODS, Object, new_object, strip
+from .device_claims import claims_of, is_deleted_with, without_users
+from .kinds import (
+    BY_KIND,
+    KINDS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    Object,
+    new_object,
+    strip,
+)
 from .other_schedulers import MOST, FoundScheduler, found_group, found_scheduler
 
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
@@ -154,6 +165,20 @@ class World:
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
         self.objects[resource].pop((namespace, name), None)
+
+    def remove_pod(self, pod: Object, *, comes_back: bool = False) -> None:
+        """Remove a pod, and what its claims hold for it.
+
+        Claims that were made for it go with it, unless the same pod `comes_back`.
+        """
+        namespace = pod["metadata"]["namespace"]
+        self.remove(PODS, pod["metadata"]["name"], namespace)
+        for name in claims_of(pod):
+            claim = self.get(RESOURCE_CLAIMS, name, namespace)
+            if claim is not None and is_deleted_with(claim, pod) and not comes_back:
+                self.remove(RESOURCE_CLAIMS, name, namespace)
+            elif claim is not None and (freed := without_users(claim, [pod])) is not None:
+                self.add(freed)
 
 
 def _kubelet(node: Mapping[str, Any]) -> str:
