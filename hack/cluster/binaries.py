@@ -250,7 +250,7 @@ def provide_configuration_reader(version: str) -> Path:
 
 
 def provide_scheduler(version: str) -> Path:
-    """Return a kube-scheduler of a release, building only this program where there is none.
+    """Return a kube-scheduler of a release, building only this program if it is missing.
 
     Raises:
         SandboxError: It cannot be built on this machine.

@@ -49,7 +49,7 @@ Exclusions = Mapping[str, Mapping[Cause | Constraint, set[str]]]
 """The nodes that each constraint, or another cause, excludes, by family."""
 
 
-class Advice:
+class AdviceSearch:
     """Adds to an explanation what would help its pod, in a run over a world without the pod."""
 
     def __init__(
@@ -204,7 +204,7 @@ class Advice:
         for obj in needed:
             self._run.put(BY_KIND[obj["apiVersion"], obj["kind"]].resource, obj)
         answers = await self._ask(changed) if changed else []
-        # kube-scheduler hears of them independently of pods, and names one that it does not know.
+        # kube-scheduler reads them independently of pods, and names one that it does not know.
         while any(pod_name(obj) in answer.message for obj in needed for answer in answers):
             answers = await self._ask(changed)
         return [

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ..config.language.plugins.effective_plugins import effective_plugins
-from .advice import Advice
+from .advice import AdviceSearch
 from .configuration import profiles_of
 from .constraint import Constraint, Rank
 from .constraints import MOST_TRIED, constraints_of, number_of_pods, tried, without
@@ -148,7 +148,9 @@ class _Inquiry:
                 self._group(excluded, own)
             lifts = Lifts(run, self._options.probes)
             constraints = self._constraints
-            advice = Advice(explanation, self._world, self._pod, constraints, run, lifts, self._ask)
+            advice = AdviceSearch(
+                explanation, self._world, self._pod, constraints, run, lifts, self._ask
+            )
             if not explanation.candidates:
                 await advice.find(excluded)
             # The pod itself is scheduled last: it may take room and volumes, and preempt others.
