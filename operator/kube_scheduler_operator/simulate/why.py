@@ -32,6 +32,7 @@ from .new_nodes import add_pod, written
 from .nominations import nominated
 from .other_schedulers import where_to_look
 from .owners import edited_object
+from .pod_groups import ungrouped
 from .preemption import priority_of, sentences, unblocking, victims_on
 from .probes import (
     ALL,
@@ -119,7 +120,7 @@ class _Inquiry:
         self._answer = answer
         self._world = world.copy()
         self._world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
-        self._pod = copy.deepcopy(pod)
+        self._pod = ungrouped(pod)  # `explain_group` decides about groups
         if self._pod["spec"].pop("nodeName", None):
             self._pod["status"].pop("nominatedNodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
