@@ -53,12 +53,12 @@ def generate(seed: int) -> GeneratedWorld:
     world = GeneratedWorld(profile=_profile(chance))
     prefix = f"w{seed}"
     for number in range(chance.randint(3, 8)):
-        world.nodes.append(_node(chance, f"{prefix}-n{number}"))
+        world.nodes.append(draw_node(chance, f"{prefix}-n{number}"))
     if world.profile.get("plugins", {}).get("filter"):
         _forbid_evictions(world.nodes)
     names = [node["metadata"]["name"] for node in world.nodes]
     for number in range(chance.randint(0, 14)):
-        pod = _pod(chance, f"{prefix}-r{number}", running=True)
+        pod = draw_pod(chance, f"{prefix}-r{number}", running=True)
         pod["spec"]["nodeName"] = chance.choice(names)
         pod["spec"].setdefault("tolerations", []).append(_STAYS)
         world.running.append(pod)
@@ -68,7 +68,7 @@ def generate(seed: int) -> GeneratedWorld:
         budget = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": chance.choice(_APPS)}}}
         path = f"/apis/policy/v1/namespaces/{NAMESPACES[0]}/poddisruptionbudgets"
         world.objects.append((path, {"metadata": {"name": f"{prefix}-b"}, "spec": budget}))
-    simple = [_pod(chance, f"{prefix}-p{number}") for number in range(chance.randint(4, 7))]
+    simple = [draw_pod(chance, f"{prefix}-p{number}") for number in range(chance.randint(4, 7))]
     simple.sort(key=lambda pod: "priorityClassName" in pod["spec"])
     world.waiting = simple + [_using(chance, pod, prefix) for pod in _special(chance, prefix)]
     return world
@@ -144,7 +144,7 @@ def _fit(strategy: str) -> Object:
     return {"name": "NodeResourcesFit", "args": {"scoringStrategy": scoring}}
 
 
-def _node(chance: random.Random, name: str) -> Object:
+def draw_node(chance: random.Random, name: str) -> Object:
     labels = {HOST: name, "disk": chance.choice(("ssd", "hdd"))}
     if chance.random() < 0.9:
         labels[ZONE] = chance.choice("abc")
@@ -175,7 +175,7 @@ def _node(chance: random.Random, name: str) -> Object:
     return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
 
 
-def _pod(chance: random.Random, name: str, *, running: bool = False) -> Object:
+def draw_pod(chance: random.Random, name: str, *, running: bool = False) -> Object:
     app = chance.choice(_APPS)
     # The order of the draws decides which worlds a seed makes.
     spec: Object = {
@@ -413,7 +413,7 @@ def _devices(chance: random.Random, world: GeneratedWorld, prefix: str, names: l
 
 
 def _special(chance: random.Random, prefix: str) -> list[Object]:
-    pods = [_pod(chance, f"{prefix}-s{number}") for number in range(chance.randint(2, 4))]
+    pods = [draw_pod(chance, f"{prefix}-s{number}") for number in range(chance.randint(2, 4))]
     for pod in pods:
         pod["metadata"]["namespace"] = NAMESPACES[0]
         pod["spec"].pop("schedulingGates", None)

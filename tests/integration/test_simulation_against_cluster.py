@@ -12,7 +12,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPSConnection
@@ -198,7 +198,9 @@ class Cluster:
                 return [{**obj, **typed} for obj in items]
         return []
 
-    def start(self, binary: Path, config: Mapping[str, Any], folder: Path) -> None:
+    def start(
+        self, binary: Path, config: Mapping[str, Any], folder: Path, flags: Sequence[str] = ()
+    ) -> None:
         connection = {
             **config.get("clientConnection", {}),
             "kubeconfig": str(self._api.kubeconfig),
@@ -208,6 +210,7 @@ class Cluster:
         file = folder / f"config-{time.monotonic_ns()}.json"
         file.write_text(json.dumps({**config, "clientConnection": connection}))
         command: list[str | Path] = [binary, f"--config={file}", "--secure-port=0", *SCORE_FLAGS]
+        command += flags
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )

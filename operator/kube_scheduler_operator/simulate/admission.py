@@ -46,6 +46,13 @@ def admit(pod: Object, world: World) -> Admission:
     return admission
 
 
+def admit_group(group: Object, world: World) -> Admission:
+    """Set the priority of a new PodGroup in place, with which its pods have to agree."""
+    admission = Admission()
+    _prioritize(group.setdefault("spec", {}), world, admission)
+    return admission
+
+
 def _default(spec: Object) -> None:
     """Set the defaults of the API that scheduling reads, before any plugin."""
     spec.setdefault("schedulerName", "default-scheduler")

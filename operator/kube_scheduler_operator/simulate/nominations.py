@@ -14,11 +14,11 @@ from ..config.language.feature_gates import Gates
 from ..config.language.versions import Version
 from .configuration import only, profiles_of
 from .kinds import IMPOSSIBLE, PODS, Object, pod_name
+from .pod_groups import GROUP_FIELDS
 from .store import WorldStore
 from .world import World
 
 _STAND_IN: Final = f"{IMPOSSIBLE}nominated"
-_GROUPS: Final = ("schedulingGroup", "workloadRef")
 _GATED_HOLD_ROOM: Final = Version(1, 37)
 """The version from which kube-scheduler records the nomination of a pod with scheduling gates."""
 
@@ -85,7 +85,7 @@ class Nominations:
 
     def _stand_in(self, pod: Object, profile: str) -> Object:
         name = f"{_STAND_IN}-{len(self._held)}"
-        dropped = ("schedulingGates", *_GROUPS)
+        dropped = ("schedulingGates", *GROUP_FIELDS)
         spec = {key: value for key, value in pod["spec"].items() if key not in dropped}
         return {
             **pod,

@@ -10,15 +10,18 @@ from typing import Final
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from .decisions import ERROR, scheduled_condition
-from .diagnosis import Fix
-from .kinds import Object
+from .diagnosis import Explanation, Fix
+from .kinds import Object, pod_name
 from .new_nodes import ComingNode, NewNode
 from .other_schedulers import where_to_look
 from .owners import owner_of
+from .pending_groups import waits_of_groups
+from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
 from .run import RunOptions, serving
 from .why import explain
+from .why_group import explain_group
 from .world import UNKNOWN_TIME, World
 
 GATED: Final = "gated"
@@ -28,6 +31,10 @@ UNSCHEDULABLE: Final = "unschedulable"
 FAILED: Final = "failed"
 QUEUED: Final = "queued"
 IDLE: Final = "idle scheduler"
+GROUP: Final = "group"
+
+
+_EXPLAINED: Final = (UNSCHEDULABLE, GROUP)
 
 
 @dataclass(slots=True)
@@ -91,22 +98,36 @@ async def waiting_groups(
             put(NOT_SIMULATED if service.exists else NOT_SERVED, problem, pod)
         else:
             tried.append(pod)
+    of_groups = await waits_of_groups(world, options, tried)
     for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):
-        if acceptance.nodes and (why := (idle or {}).get(pod["spec"]["schedulerName"])):
-            put(IDLE, f"fits; {why}", pod)
-        elif acceptance.nodes and (error := _failed(pod)):
-            put(FAILED, f"fits, but its last attempt ended with an error: {error}", pod)
+        if cause := of_groups.get(pod_name(pod)):
+            put(GROUP, cause, pod)
         elif acceptance.nodes:
-            put(QUEUED, f"fits: it is in the queue, or backs off{_unless(pod, options)}", pod)
+            put(*_fitting(pod, options, (idle or {}).get(pod["spec"]["schedulerName"], "")), pod)
         else:
             own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
             put(UNSCHEDULABLE, "; ".join(own), pod)
     ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
-    for group in in_turn(group for group in ordered if group.kind == UNSCHEDULABLE)[:fixes]:
-        explained = await explain(world, group.pods[0], options)
-        group.fix, group.tried = next(iter(explained.fixes), None), True
-        group.new_nodes, group.coming_nodes = explained.new_nodes, explained.coming_nodes
+    for group in in_turn(group for group in ordered if group.kind in _EXPLAINED)[:fixes]:
+        fixes_of_group, explained = await _explained(world, options, group)
+        group.tried = True
+        if explained is not None:
+            fixes_of_group += explained.fixes
+            group.new_nodes, group.coming_nodes = explained.new_nodes, explained.coming_nodes
+        group.fix = next(iter(fixes_of_group), None)
     return ordered
+
+
+async def _explained(
+    world: World, options: RunOptions, group: WaitingGroup
+) -> tuple[list[Fix], Explanation | None]:
+    """Return what helps the PodGroup of the oldest pod, and why that pod, or one of it, waits."""
+    pod = group.pods[0]
+    name = group_name(pod) if group.kind == GROUP else None
+    if name is None:
+        return [], await explain(world, pod, options)
+    own = await explain_group(world, options, name)
+    return list(own.fixes), own.blocking
 
 
 def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:
@@ -118,6 +139,15 @@ def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:
         ordered.append((turns[namespace], group))
         turns[namespace] += 1
     return [group for _, group in sorted(ordered, key=lambda item: item[0])]
+
+
+def _fitting(pod: Object, options: RunOptions, idle: str) -> tuple[str, str]:
+    """Return the kind and the cause of a pod that fits; `idle` is why nothing schedules it."""
+    if idle:
+        return IDLE, f"fits; {idle}"
+    if error := _failed(pod):
+        return FAILED, f"fits, but its last attempt ended with an error: {error}"
+    return QUEUED, f"fits: it is in the queue, or backs off{_unless(pod, options)}"
 
 
 def _failed(pod: Object) -> str:

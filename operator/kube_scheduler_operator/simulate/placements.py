@@ -21,6 +21,8 @@ from .configuration import default_configuration, profiles_of
 from .decisions import NOT_SIMULATED, NOT_TRIED, PodDecision
 from .kinds import NODES, PODS, STATEFUL_SETS, Object, pod_name
 from .owners import owner_of
+from .pending_groups import unread_groups, untried
+from .pod_groups import GROUP_FIELDS, group_name
 from .probes import families_of, probe, probe_profiles
 from .process import binary_version
 from .run import Run, RunOptions
@@ -36,8 +38,6 @@ _MOST: Final = 10_000
 """Pods after which no more are tried by `largest`."""
 _ALONE: Final = 1000
 """New pods that are placed one by one; more of them together, because each takes 10 ms."""
-_POD_GROUPS: Final = ("schedulingGroup", "workloadRef")
-"""Fields of pods that kube-scheduler places in groups."""
 _LARGEST_BATCH: Final = 512
 _STATEFUL: Final = f"{STATEFUL_SETS.kind}/"
 _AT_ONCE: Final = 4
@@ -98,13 +98,14 @@ async def _place(
         names = list(islice(largest.names(world), _MOST))
         add_objects(world, largest, names)  # kube-scheduler needs to know claims before pods
     async with Run(world, options) as run:
-        placement = _Placement(run, world, {pod_name(pod): pod for pod in prepared.pods})
+        pods = {pod_name(pod): pod for pod in prepared.pods}
+        placement = _Placement(run, world, pods, options)
         for group in queue_groups(prepared):
             await placement.feed(group)
         await placement.recreate()
         if largest is not None:
             await placement.fill(largest, names, outcome)
-        outcome.notes = run.notes
+        outcome.notes = [*run.notes, *unread_groups(options, prepared.pods)]
         placement.result(prepared.subject, outcome)
     zones = outcome.utilization.zones
     counts = Counter(zones.get(node, "") for node in outcome.placed.values())
@@ -205,7 +206,7 @@ def _come_alone(pods: Sequence[Object]) -> bool:
     return (
         sum(map(_is_new, pods)) <= _ALONE
         and len({_priority(pod) for pod in pods}) == 1
-        and not any(name in pod["spec"] for pod in pods for name in _POD_GROUPS)
+        and not any(name in pod["spec"] for pod in pods for name in GROUP_FIELDS)
     )
 
 
@@ -219,11 +220,15 @@ class _Placement:
     `world` is the one that it began with; `pods` has all that are fed, by namespace/name.
     """
 
-    def __init__(self, run: Run, world: World, pods: dict[str, Object]) -> None:
+    def __init__(
+        self, run: Run, world: World, pods: dict[str, Object], options: RunOptions
+    ) -> None:
         self._run = run
+        self._options = options
         self._world = world
         self._pods = pods
         self._decisions: dict[str, PodDecision] = {}
+        self._untried: dict[str, str] = {}  # pods of groups that are not tried -> why
         self._origins: dict[str, str] = {}  # of pods that were created again: whom they replace
 
     async def feed(self, pods: list[Object]) -> dict[str, PodDecision]:
@@ -275,6 +280,11 @@ class _Placement:
         """Describe where the pods are; the question is about `subject`."""
         again = set(self._origins.values())
         gone = self._preempted(outcome)
+        if any(
+            decision.reason == NOT_TRIED and group_name(self._pods[name])
+            for name, decision in self._decisions.items()
+        ):
+            self._untried = untried(self._world, self._options, list(self._pods.values()))
         for name, decision in self._decisions.items():
             if name not in gone:
                 self._describe(name, decision, subject, outcome)
@@ -311,7 +321,8 @@ class _Placement:
         elif decision.node:
             outcome.placed[name] = decision.node
         else:
-            outcome.pending[name] = _reason(decision)
+            cause = self._untried.get(name) if decision.reason == NOT_TRIED else ""
+            outcome.pending[name] = cause or _reason(decision)
 
     def _origin(self, name: str) -> str:
         """Return the pod that was created first, of those that replace each other."""
@@ -325,6 +336,9 @@ class _Placement:
 
 
 def _reason(decision: PodDecision) -> str:
+    if decision.reason == NOT_TRIED and decision.nominated:
+        # kube-scheduler 1.35 decides about the pods of a group one by one.
+        return f"fits on {decision.nominated}, and waits until minCount Pods of its group fit"
     if decision.reason == NOT_TRIED:
         return "not tried: it waits for a resource claim or for its pod group"
     reason = decision.message or decision.reason

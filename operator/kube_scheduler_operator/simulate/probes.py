@@ -25,6 +25,7 @@ from .decisions import PodDecision
 from .kinds import IMPOSSIBLE, Object
 from .lifts import Lifts, witness_profiles
 from .nominations import nominated
+from .pod_groups import ungrouped
 from .run import Run, RunOptions, gates_of, serving
 from .world import World
 
@@ -80,7 +81,7 @@ def probe(pod: Object, number: int, scheduler: str) -> Object:
     No pod of a cluster can have that name, so a probe never takes the place of one. Claims that are
     generated from the pod's name keep the name that they have.
     """
-    copied = copy.deepcopy(pod)
+    copied = ungrouped(pod)  # a group has Pods of one scheduler, and is decided about as a whole
     original, name = pod["metadata"]["name"], f"{IMPOSSIBLE}{number:05d}"
     copied["metadata"].update(name=name, uid=name)
     spec = copied["spec"]

@@ -28,6 +28,7 @@ from .placements import eligible_nodes, placements
 from .process import PROGRAM, Binary, SimulationError
 from .run import RunOptions
 from .why import explain
+from .why_group import explain_group
 from .world import Entry, World
 
 T = TypeVar("T")
@@ -35,7 +36,14 @@ Question = Callable[..., Awaitable[T]]
 
 QUESTIONS: Final[Mapping[str, Question[Any]]] = {
     question.__name__: question
-    for question in (explain, waiting_groups, placements, eligible_nodes, edit_effect)
+    for question in (
+        explain,
+        explain_group,
+        waiting_groups,
+        placements,
+        eligible_nodes,
+        edit_effect,
+    )
 }
 """All that can be asked of another process, by name."""
 

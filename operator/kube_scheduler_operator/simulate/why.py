@@ -7,7 +7,6 @@ changed pod.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -25,6 +24,7 @@ from .lifts import Lifts, witness_profiles
 from .new_node_trials import Rejection, answered, new_nodes
 from .nominations import nominated
 from .other_schedulers import where_to_look
+from .pod_groups import ungrouped
 from .preemption import sentences, victims_on
 from .probes import (
     ALL,
@@ -100,7 +100,7 @@ class _Inquiry:
         self._answer = answer
         self._world = world.copy()
         self._world.remove_pod(pod, comes_back=True)
-        self._pod = copy.deepcopy(pod)
+        self._pod = ungrouped(pod)  # `explain_group` decides about groups
         if self._pod["spec"].pop("nodeName", None):
             self._pod["status"].pop("nominatedNodeName", None)
         self._pod["spec"].pop("schedulingGates", None)

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..base.quantities import quantity
-from .kinds import CLAIMS, PODS, STORAGE_CLASSES, TEMPLATE_HASH, Object, new_object
+from .grouped_workloads import LEADER_WORKER_SET, group_of_job, objects_of, title_of
+from .kinds import CLAIMS, POD_GROUPS, PODS, STORAGE_CLASSES, TEMPLATE_HASH, Object, new_object
 from .node_rules import REQUIRED
 from .owners import pods_of
 from .world import World
@@ -49,10 +50,11 @@ class SimulatedWorkload:
     claims: tuple[Object, ...] = ()
     ordinals: bool = False  # pods are numbered from 0 up
     objects: tuple[Object, ...] = ()  # objects that belong to it and influence scheduling
+    made_by: str = ""  # the title of the object whose controller creates it; empty: a user does
 
     @property
     def title(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return self.made_by or f"{self.kind} {self.namespace}/{self.name}"
 
     def pods(self, names: Iterable[str]) -> Iterator[Object]:
         for name in names:
@@ -94,10 +96,16 @@ def read_workloads(
     Raises:
         WorkloadError: an object is malformed.
     """
-    workloads, others = [], []
+    workloads: list[SimulatedWorkload] = []
+    others: list[Object] = []
     for obj in objects:
         if not isinstance(obj, Mapping) or not isinstance(obj.get("kind"), str):
             raise WorkloadError(f"{file}: a document is not an object with apiVersion and kind")
+        if obj["kind"] == LEADER_WORKER_SET:
+            for made in objects_of(obj):
+                workloads += filter(None, [_workload(made, file, title_of(obj))])
+                others += [made] if made["kind"] == POD_GROUPS.kind else []
+            continue
         workload = _workload(obj, file)
         if workload is None:
             others.append(dict(obj))
@@ -106,7 +114,7 @@ def read_workloads(
     return workloads, others
 
 
-def _workload(obj: Mapping[str, Any], file: str) -> SimulatedWorkload | None:
+def _workload(obj: Mapping[str, Any], file: str, made_by: str = "") -> SimulatedWorkload | None:
     kind = obj["kind"]
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = metadata.get("name") or metadata.get("generateName")
@@ -140,8 +148,11 @@ def _workload(obj: Mapping[str, Any], file: str) -> SimulatedWorkload | None:
         replicas,
         claims=tuple(spec.get("volumeClaimTemplates") or ()) if kind == _STATEFUL_SET else (),
         ordinals=kind == _STATEFUL_SET,
+        made_by=made_by,
     )
-    return _owned(workload, obj)
+    group = group_of_job(obj, workload.template) if kind == _JOB else None
+    owned = _owned(workload, obj)
+    return replace(owned, objects=(*owned.objects, group)) if group is not None else owned
 
 
 def _width(job: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, PODS, ObjectRef, Resource
-from ...simulate.kinds import CONTROLLERS, REPLICA_SETS, STATEFUL_SETS
+from ...simulate.kinds import CONTROLLERS, POD_GROUPS, REPLICA_SETS, STATEFUL_SETS
 
 _WORKLOADS: Final[Mapping[str, Resource]] = {
     word: resource
@@ -19,12 +19,15 @@ _WORKLOADS: Final[Mapping[str, Resource]] = {
         (DAEMON_SETS, "daemonset", "daemonsets", "ds"),
         (JOBS, "job", "jobs"),
         (CONTROLLERS, "replicationcontroller", "replicationcontrollers", "rc"),
+        (POD_GROUPS, "podgroup", "podgroups"),
     )
     for word in words
 }
 """Kinds by the words that kubectl accepts for them."""
-KIND_WORDS: Final = tuple(dict.fromkeys(kind.kind.lower() for kind in _WORKLOADS.values()))
-"""One word for each of them."""
+KIND_WORDS: Final = tuple(
+    dict.fromkeys(kind.kind.lower() for kind in _WORKLOADS.values() if kind is not POD_GROUPS)
+)
+"""One word for each of them but PodGroups, which few clusters have."""
 _PODS: Final = ("pod", "pods", "po")
 
 
@@ -35,6 +38,11 @@ class PodReference:
     namespace: str  # of the pod, or of the workload
     name: str
     workload: Resource | None = None  # the kind of the workload; None: it is a pod
+
+    @property
+    def names_group(self) -> bool:
+        """Whether it is a PodGroup, of which all pods matter."""
+        return self.workload is POD_GROUPS
 
     @property
     def ref(self) -> ObjectRef:
@@ -51,7 +59,7 @@ def add_pod_flags(parser: argparse.ArgumentParser) -> None:
         "pod",
         metavar="POD",
         help="name of the pod, or NAMESPACE/NAME, or KIND/NAME of a workload, such as deploy/web: "
-        "its oldest pod that waits, or else the oldest that runs",
+        "its oldest pod that waits, or else the oldest that runs; or podgroup/NAME: all its pods",
     )
     parser.add_argument("-n", "--namespace", help="namespace of the pod (default: default)")
 

@@ -18,12 +18,15 @@ from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import PODS
 from ...simulate.decisions import NO_SCHEDULER, PodDecision
-from ...simulate.diagnosis import Awaited, Explanation
+from ...simulate.diagnosis import Awaited, Explanation, Fix
+from ...simulate.group_diagnosis import GroupExplanation
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
 from ...simulate.pending import WaitingGroup, waiting_groups
+from ...simulate.pod_groups import group_name, groups_named
 from ...simulate.preemption import end_of
 from ...simulate.why import explain
+from ...simulate.why_group import explain_group
 from ...simulate.world import EndedPod, World
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
@@ -47,6 +50,7 @@ from .extender_decisions import (
     simulated_answers,
 )
 from .extender_decisions import lines as remembered_lines
+from .group_answer import group_document, group_lines
 from .run import Simulation, from_cluster, run_simulating
 
 _NAMED: Final = 3
@@ -57,6 +61,12 @@ _REFUSED: Final = "OutOf"
 
 def show_explanation(args: argparse.Namespace) -> int:
     reference = pod_reference(args)
+    if reference.names_group:
+        return run_simulating(
+            args,
+            lambda simulation: _show_group(simulation, reference, args),
+            lambda api, platform: from_cluster(api, platform, args, None),
+        )
     if args.url:
         key = f"{reference.namespace}/{reference.name}"
         return _extenders_alone(args, key, remembered_at(args.url, key, details=args.details))
@@ -125,7 +135,8 @@ async def _explain(
     pod, missing = _chosen(simulation.world, reference)
     if pod is None:
         return _without_pod(simulation.world, reference, missing, args)
-    explanation = await simulation.ask(explain, pod=pod)
+    group = await _group_of(simulation, pod)
+    explanation = await _explain_pod(simulation, pod, group)
     idle = simulation.idle.get(explanation.scheduler, "")
     agents = agents or RememberedDecisions()
     simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
@@ -134,6 +145,7 @@ async def _explain(
     decided_by = simulation.decided_by.of(explanation.scheduler)
     document = {
         **_document(explanation),
+        "group": _group_document(group) if group is not None else None,
         "decidedBy": decided_by.document() if explanation.served else None,
         "idle": idle,
         "answers": documents(answers),
@@ -143,7 +155,54 @@ async def _explain(
     shown = [decided_by.note(), *notes] if explanation.served else notes
     text = [*decided_by.first_line()] if explanation.served else []
     text += [line for pods in missing for line in _missing_lines(pods)]
-    text += [*_lines(explanation, idle, args.nodes), *remembered_lines(answers, args.nodes)]
+    text += [*_lines(explanation, idle, args.nodes, group), *remembered_lines(answers, args.nodes)]
+    print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in shown)]))
+    return 0
+
+
+async def _group_of(simulation: Simulation, pod: Object) -> GroupExplanation | None:
+    """Explain the group that a waiting pod names; None: it names none."""
+    name = group_name(pod)
+    if name is None or pod["spec"].get("nodeName"):
+        return None
+    return await simulation.ask(explain_group, group=name, focus=pod["metadata"]["name"])
+
+
+async def _explain_pod(
+    simulation: Simulation, pod: Object, group: GroupExplanation | None
+) -> Explanation:
+    """Explain a pod; one that does not fit beside the others of its group, beside them."""
+    blocking = group.blocking if group is not None else None
+    if blocking is not None and blocking.pod == pod_name(pod):
+        explanation = blocking
+    else:
+        explanation = await simulation.ask(explain, pod=pod)
+    if group is not None and group.is_read:  # it is not decided alone
+        explanation.decision, explanation.preemption = group.decision(pod_name(pod)), []
+    return explanation
+
+
+async def _show_group(
+    simulation: Simulation, reference: PodReference, args: argparse.Namespace
+) -> int:
+    names = groups_named(simulation.world, reference.namespace, reference.name)
+    if not names:
+        raise CommandError(f"{reference.title} does not exist, and no pod names it")
+    group = await simulation.ask(explain_group, group=names[0])
+    notes = [*simulation.notes, *(f"{other.title} has the name too" for other in names[1:])]
+    decided_by = simulation.decided_by.of(group.scheduler)
+    document = {
+        "group": _group_document(group),
+        "blocking": _document(group.blocking) if group.blocking is not None else None,
+        "decidedBy": decided_by.document() if not group.problem else None,
+        "notes": notes,
+    }
+    shown = [decided_by.note(), *notes] if not group.problem else notes
+    text = [*decided_by.first_line(), *group_lines(group)]
+    if group.blocking is not None:
+        text += ["", f"Pod {group.blocking.pod}, once the Pods that fit are placed:"]
+        text += _pending(group.blocking)
+    text += _group_fixes(group)
     print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in shown)]))
     return 0
 
@@ -240,16 +299,7 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "preemption": explanation.preemption,
         "awaited": [asdict(awaited) for awaited in explanation.awaited],
         "impossible": explanation.impossible,
-        "fixes": [
-            {
-                "text": fix.text,
-                "nodes": list(fix.nodes),
-                "changes": fix.changes,
-                "object": fix.object,
-                "field": fix.field,
-            }
-            for fix in explanation.fixes
-        ],
+        "fixes": [*map(_fix_document, explanation.fixes)],
         "newNodes": [asdict(one) for one in explanation.new_nodes],
         "comingNodes": [asdict(one) for one in explanation.coming_nodes],
         "now": {
@@ -266,10 +316,26 @@ def _document(explanation: Explanation) -> dict[str, Any]:
     }
 
 
+def _fix_document(fix: Fix) -> dict[str, Any]:
+    return {
+        "text": fix.text,
+        "nodes": list(fix.nodes),
+        "changes": fix.changes,
+        "object": fix.object,
+        "field": fix.field,
+    }
+
+
+def _group_document(group: GroupExplanation) -> dict[str, Any]:
+    return group_document(group, [*map(_fix_document, group.fixes)])
+
+
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _lines(explanation: Explanation, idle: str, most: int) -> Iterator[str]:
+def _lines(
+    explanation: Explanation, idle: str, most: int, group: GroupExplanation | None = None
+) -> Iterator[str]:
     """Yield the text output, with at most `most` nodes in a table (0: all).
 
     `idle` is why its scheduler schedules nothing now, or why that is not known.
@@ -292,8 +358,12 @@ def _lines(explanation: Explanation, idle: str, most: int) -> Iterator[str]:
         yield (
             f"It is not scheduled before its scheduling gates are removed: {gates}. Without them:"
         )
+    if group is not None:
+        yield from group_lines(group)
     if explanation.node:
         yield from _running(explanation, most)
+    elif group is not None and group.is_read:
+        yield from _member(explanation, group)
     elif explanation.candidates:
         yield from _fitting(explanation, idle)
     else:
@@ -329,6 +399,32 @@ def _fitting(explanation: Explanation, idle: str) -> Iterator[str]:
         )
     else:
         yield from _not_tried(decision)
+
+
+def _member(explanation: Explanation, group: GroupExplanation) -> Iterator[str]:
+    """Yield what is known of one pod of a group beside the group."""
+    if group.blocking is not None and group.blocking.pod == explanation.pod:
+        yield f"Pod {explanation.pod}, once the Pods that fit are placed:"
+        yield from _pending(explanation)
+    elif explanation.candidates:
+        nodes = counted(explanation.nodes, "node")
+        fitting = f"{len(explanation.candidates)} of {nodes}: {_named(explanation.candidates)}"
+        yield f"Alone, {explanation.pod} fits on {fitting}{_unless(explanation)}."
+    else:
+        yield f"Alone, without its group, {explanation.pod}:"
+        yield from _pending(explanation)
+    yield from _group_fixes(group)
+
+
+def _group_fixes(group: GroupExplanation) -> Iterator[str]:
+    if not group.fixes:
+        return
+    yield "What would help the group (each was tried):"
+    for fix in group.fixes:
+        nodes = f"{counted(len(fix.nodes), 'node')} ({_named(fix.nodes)})"
+        yield f"  * {fix.text}: its Pods fit on {nodes} then"
+        if fix.field:
+            yield f"    in {fix.object}: {fix.field}"
 
 
 def _not_tried(decision: PodDecision) -> Iterator[str]:

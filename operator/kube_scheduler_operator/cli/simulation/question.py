@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from ...base.foreign_text import foreign
+from ...base.limits import FOREIGN_NAME
+from ...base.objects import mapping
 from ...base.platform import Platform
 from ...config.language.merging.presets import profile_fragment
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import DRY_RUN, ApiClient
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...kube.resource import PODS
-from ...simulate.admission import admit
+from ...simulate.admission import admit, admit_group
 from ...simulate.configuration import with_profile
+from ...simulate.grouped_workloads import NEEDS_GATE
 from ...simulate.kinds import (
+    BY_KIND,
+    COMPOSITE_POD_GROUPS,
     LIMIT_RANGES,
+    POD_GROUPS,
     PRIORITY_CLASSES,
     QUOTAS,
     RUNTIME_CLASSES,
@@ -189,6 +196,29 @@ def _admit(world: World, workload: SimulatedWorkload, question: SimulationQuesti
     question.notes += [f"{workload.title}: {unknown}" for unknown in admission.unknown]
 
 
+def _add_objects(world: World, question: SimulationQuestion) -> None:
+    """Add the other objects of the files, and complete groups, which may name PriorityClasses."""
+    groups = [*filter(_is_group, question.others)]
+    for workload in question.workloads:
+        if own := [*filter(_is_group, workload.objects)]:
+            groups += own
+            question.notes.append(f"{workload.title}: {NEEDS_GATE}")
+    for obj in question.others:
+        if not _is_group(obj) and not world.add(obj):
+            question.notes.append(f"{obj['kind']} does not influence placement and is left out")
+    for group in groups:
+        admission = admit_group(group, world)
+        name = foreign(str(mapping(group.get("metadata")).get("name")), FOREIGN_NAME)
+        texts = (*admission.refused, *admission.unknown)
+        question.notes += [f"{group['kind']} {name}: {text}" for text in texts]
+        world.add(group)
+
+
+def _is_group(obj: Mapping[str, Any]) -> bool:
+    kind = BY_KIND.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
+    return kind is not None and kind.resource in (POD_GROUPS, COMPOSITE_POD_GROUPS)
+
+
 def _listed(kinds: Sequence[str]) -> str:
     *first, last = kinds
     return f"{', '.join(first)} or {last}" if first else last
@@ -206,9 +236,7 @@ async def _simulate(
     simulation: Simulation, question: SimulationQuestion, args: argparse.Namespace
 ) -> int:
     world = simulation.world
-    for obj in question.others:
-        if not world.add(obj):
-            question.notes.append(f"{obj['kind']} does not influence placement and is left out")
+    _add_objects(world, question)
     if args.from_files and question.workloads:
         for workload in question.workloads:
             _admit(world, workload, question)

@@ -1,0 +1,88 @@
+"""Generated clusters with groups of waiting pods, for the simulator and a real API server.
+
+The pods of a group are alike, because their order in the group is not known, and their nodes have
+different scores, because ties are broken by chance.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .simulated_worlds import HOST, NAMESPACES, PREFERRED, PRIORITIES, draw_node, draw_pod
+
+Object = dict[str, Any]
+PROFILE: Final[Object] = {
+    "schedulerName": "simulated",
+    "plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeAffinity"}]}},
+}
+"""Only the weights of the nodes decide which one of those that fit a pod gets."""
+
+
+@dataclass
+class GeneratedGroup:
+    name: str
+    spec: Object  # of the PodGroup, as a user writes it
+    pods: list[Object] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are as many pods as have to be placed at the same time."""
+        gang = self.spec["schedulingPolicy"].get("gang")
+        return gang is None or len(self.pods) >= gang["minCount"]
+
+
+@dataclass
+class GroupedWorld:
+    nodes: list[Object] = field(default_factory=list)  # with status
+    running: list[Object] = field(default_factory=list)  # pods with spec.nodeName
+    groups: list[GeneratedGroup] = field(default_factory=list)
+
+
+def generate_groups(seed: int) -> GroupedWorld:
+    """The world of this seed; names contain it."""
+    chance = random.Random(f"grouped world {seed}")
+    prefix = f"g{seed}"
+    world = GroupedWorld(
+        [draw_node(chance, f"{prefix}-n{at}") for at in range(chance.randint(2, 5))]
+    )
+    names = [node["metadata"]["name"] for node in world.nodes]
+    for number in range(chance.randint(0, 8)):
+        pod = draw_pod(chance, f"{prefix}-r{number}", running=True)
+        pod["metadata"]["namespace"] = NAMESPACES[0]
+        pod["spec"]["nodeName"] = chance.choice(names)
+        world.running.append(pod)
+    world.groups = [_group(chance, f"{prefix}-{at}", names) for at in range(3)]
+    return world
+
+
+def _group(chance: random.Random, name: str, nodes: list[str]) -> GeneratedGroup:
+    template = draw_pod(chance, name)["spec"]
+    template.pop("schedulingGates", None)
+    template["schedulingGroup"] = {"podGroupName": name}
+    template["schedulerName"] = PROFILE["schedulerName"]
+    affinity = template.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    affinity[PREFERRED] = [
+        {
+            "weight": 100 - 9 * at,
+            "preference": {"matchExpressions": [{"key": HOST, "operator": "In", "values": [node]}]},
+        }
+        for at, node in enumerate(nodes)
+    ]
+    count = chance.randint(1, 5)
+    gang = {"gang": {"minCount": max(count + chance.choice((-2, -1, 0, 0, 0, 1)), 1)}}
+    spec: Object = {"schedulingPolicy": {"basic": {}} if chance.random() < 0.15 else gang}
+    template.pop("priorityClassName", None)
+    if chance.random() < 0.4:
+        chosen = chance.choice(sorted(PRIORITIES))
+        spec["priorityClassName"] = template["priorityClassName"] = chosen
+    labels = {"app": chance.choice(("web", "db")), "group": name}
+    pods = [
+        {
+            "metadata": {"name": f"{name}-{at}", "namespace": NAMESPACES[0], "labels": labels},
+            "spec": template,
+        }
+        for at in range(count)
+    ]
+    return GeneratedGroup(name, spec, pods)

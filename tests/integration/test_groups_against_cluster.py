@@ -1,0 +1,184 @@
+"""Groups of pods are simulated as the same kube-scheduler decides at a real API server.
+
+Each generated world is created at the API server, read back, and simulated. The pods of each group
+are then given to both: equal are the nodes that they get, and kube-scheduler's messages about those
+that get none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from cluster import binaries, releases
+from kube_scheduler_operator.simulate.configuration import default_configuration, simulated
+from kube_scheduler_operator.simulate.decisions import NOT_TRIED, scheduled_condition
+from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.world import World
+
+from ..seeds import SEED, SOAK, number
+from .conftest import ApiServer
+from .grouped_api_server import FORMS, gates, grouped_api_server
+from .grouped_worlds import PROFILE, GeneratedGroup, generate_groups
+from .played_nodes import until
+from .simulated_worlds import NAMESPACES, PRIORITIES, GeneratedWorld
+from .test_kinds_against_binary import VERSIONS
+from .test_simulation_against_cluster import SECONDS, Client, Cluster, Spy
+
+COUNT: Final = number("KSO_GROUPED_WORLDS", 10, soak=100)
+FINAL: Final = 3.0
+"""Seconds without a change after which kube-scheduler does not try a pod again."""
+SOON: Final = 1.5
+"""Seconds in which it would try pods, and in which it notices that pods are gone."""
+Outcome = Counter[tuple[str, str, str]]
+"""(node, reason, message) of the pods of a group."""
+
+
+class GroupedCluster(Cluster):
+    """A cluster without kube-controller-manager."""
+
+    def _ready(self) -> bool:
+        return True
+
+    def place(self, group: GeneratedGroup) -> Outcome:
+        """Create the pods of a group, and wait until nothing changes any more."""
+        path = f"/api/v1/namespaces/{NAMESPACES[0]}/pods"
+        for pod in group.pods:
+            self._create(path, {"apiVersion": "v1", "kind": "Pod", **pod})
+        if group.is_complete:
+            until(lambda: all(map(_is_decided, self._pods(group))), f"{group.name} is not decided")
+        else:
+            time.sleep(SOON)
+        since, before = time.monotonic(), self._pods(group)
+        while time.monotonic() - since < (FINAL if group.is_complete else 0):
+            time.sleep(0.1)
+            pods = self._pods(group)
+            if list(map(_result, pods)) != list(map(_result, before)):
+                since, before = time.monotonic(), pods
+        return Counter(map(_result, before))
+
+    def names(self) -> set[str]:
+        """All pods."""
+        pods = self._api.request("GET", f"/api/v1/namespaces/{NAMESPACES[0]}/pods")["items"]
+        return {pod["metadata"]["name"] for pod in pods}
+
+    def remove(self, group: GeneratedGroup) -> None:
+        for pod in group.pods:
+            path = f"/api/v1/namespaces/{NAMESPACES[0]}/pods/{pod['metadata']['name']}"
+            self._api.request("DELETE", path, {"gracePeriodSeconds": 0})
+        time.sleep(SOON)
+
+    def _pods(self, group: GeneratedGroup) -> list[dict[str, Any]]:
+        path = f"/api/v1/namespaces/{NAMESPACES[0]}/pods?labelSelector=group%3D{group.name}"
+        items: list[dict[str, Any]] = self._api.request("GET", path)["items"]
+        return items
+
+
+def _result(pod: Mapping[str, Any]) -> tuple[str, str, str]:
+    node = pod["spec"].get("nodeName") or ""
+    condition = scheduled_condition(pod)
+    if node or condition.get("status") != "False":
+        return node, "" if node else NOT_TRIED, ""
+    return "", condition["reason"], condition.get("message", "")
+
+
+def _is_decided(pod: Mapping[str, Any]) -> bool:
+    return _result(pod)[1] != NOT_TRIED
+
+
+@pytest.fixture(scope="module", params=[one for one in VERSIONS if releases.minor(one) in FORMS])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, ApiServer]]:
+    version = str(request.param)
+    with grouped_api_server(version, tmp_path_factory.mktemp("api-server")) as api:
+        api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACES[0]}})
+        for name, value in PRIORITIES.items():
+            policy = "Never" if name.endswith("never") else "PreemptLowerPriority"
+            body = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
+            api.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
+        yield version, api
+
+
+@pytest.fixture(scope="module")
+def kinds() -> Iterator[Counter[str]]:
+    counted: Counter[str] = Counter()
+    yield counted
+    print(f"\n{counted.total()} groups, all equal: {dict(counted)}")
+
+
+def seeds() -> list[int]:
+    first = SEED * 10_000 if SOAK else 0
+    return list(range(first, first + COUNT))
+
+
+@pytest.mark.timeout(300, func_only=True)
+@pytest.mark.parametrize("seed", seeds())
+def test_groups_are_simulated_as_the_real_scheduler_decides(
+    server: tuple[str, ApiServer], kinds: Counter[str], tmp_path: Path, seed: int
+) -> None:
+    version, api = server
+    binary = binaries.provide(["kube-scheduler"], version)["kube-scheduler"]
+    generated = generate_groups(seed)
+    path = f"/apis/scheduling.k8s.io/{FORMS[releases.minor(version)]}"
+    path += f"/namespaces/{NAMESPACES[0]}/podgroups"
+    objects = [
+        (path, {"metadata": {"name": group.name}, "spec": group.spec}) for group in generated.groups
+    ]
+    config = {**default_configuration(), "profiles": [PROFILE]}
+    flags = [f"--feature-gates={gates(version)}"]
+    client, spy = Client(api), Spy()
+    created = GeneratedWorld(generated.nodes, objects, generated.running)
+    real = GroupedCluster(client, created, spy)
+    try:
+        real.create()
+        world = real.read()
+        real.start(binary, simulated(config), tmp_path, flags)
+        submitted = [[real.submit(pod) for pod in group.pods] for group in generated.groups]
+        options = RunOptions(binary, config, flags, seconds=SECONDS)
+        asyncio.run(_compare(world, options, real, generated.groups, submitted, kinds))
+    finally:
+        real.close()
+        client.close()
+        spy.close()
+
+
+async def _compare(
+    world: World,
+    options: RunOptions,
+    real: GroupedCluster,
+    groups: list[GeneratedGroup],
+    submitted: list[list[dict[str, Any]]],
+    kinds: Counter[str],
+) -> None:
+    async with Run(world, options) as run:
+        for group, pods in zip(groups, submitted, strict=True):
+            before = real.names()
+            decisions = await run.schedule(pods)
+            simulated_outcome = Counter(
+                (decision.node, decision.reason, decision.message)
+                for decision in decisions.values()
+            )
+            actual = await asyncio.to_thread(real.place, group)
+            assert actual == simulated_outcome, group
+            kinds[_kind(actual)] += 1
+            if gone := before - real.names():
+                # Victims of one priority are chosen by chance, as far as they make the same room.
+                assert len(gone) == len(run.preempted)
+                kinds["with victims"] += 1
+                return
+            run.forget(pods)
+            await asyncio.to_thread(real.remove, group)
+
+
+def _kind(outcome: Outcome) -> str:
+    placed = sum(count for (node, *_), count in outcome.items() if node)
+    if placed:
+        return "placed" if placed == outcome.total() else "placed in part"
+    return "not tried" if all(reason == NOT_TRIED for _, reason, _ in outcome) else "not placed"
