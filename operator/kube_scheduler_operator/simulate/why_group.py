@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_MESSAGE
 from .constraint import Rank
 from .decisions import NOT_TRIED, PodDecision
 from .diagnosis import Explanation, Fix
@@ -34,6 +36,8 @@ from .world import World
 
 _MUTABLE_FROM: Final = 37
 """The minor version from which minCount of an existing group can be changed."""
+_MOST_COPIES: Final = 500
+"""Pods beside those of a group that are tried: its minCount may be any number."""
 _PERMIT: Final = "it fits, and waits until minCount Pods of its group do"
 
 
@@ -149,7 +153,7 @@ class _Trial:
             text = f"{verb} minCount {fitting} instead of {self._group.min_count}"
             if (fix := await self._tried(changed, text)) is not None:
                 fixes.append(replace(fix, object=name.object, field=name.min_count_field))
-        if answer.lacks:
+        if 0 < answer.lacks <= _MOST_COPIES:
             pods = "Pod" if answer.lacks == 1 else "Pods"
             like = answer.waiting[0]
             text = f"create {answer.lacks} more {pods} of the group, like {like}"
@@ -192,4 +196,4 @@ def _reason(decision: PodDecision) -> str:
     if decision.reason == NOT_TRIED:
         # To 1.35, a pod waits on its node for the others, and has no condition.
         return _PERMIT if decision.nominated else "kube-scheduler does not try it"
-    return decision.message or decision.reason
+    return foreign(decision.message or decision.reason, FOREIGN_MESSAGE)
