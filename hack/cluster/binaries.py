@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cluster import packages, paths, releases
+from cluster import golang, packages, paths, releases
 from cluster.console import EXISTING_CLUSTER, CommandError, SandboxError, run, say, step
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def version_fits(component: str, output: str, version: str) -> bool:
     Any patch of the minor version stands for the pinned one; who asks for another patch means it.
     kubectl may be a minor version off, as it may be in any cluster.
     """
+    if releases.is_pre_release(version):
+        return version in output.split()
     found = re.search(r"v1\.(\d+)\.(\d+)", output)
     if found is None:
         return False
@@ -127,8 +129,11 @@ def release_folder(version: str) -> Path:
 def build_folder(version: str) -> Path:
     """Where the binaries of a pinned release are that were built from what its sources are now."""
     modules = modules_file(version)
-    sources = (modules, modules.with_suffix(".sum"), *sorted(SOURCE.glob("*.go")))
-    return built_from(version, sources)
+    checksums = modules.with_suffix(".sum")
+    if releases.is_pre_release(version):
+        # Not under the name of a release, because simulations choose among those.
+        return built_from(f"kube-scheduler-{version}", (modules, checksums))
+    return built_from(version, (modules, checksums, *sorted(SOURCE.glob("*.go"))))
 
 
 def modules_file(version: str) -> Path:
@@ -220,13 +225,23 @@ def _build(missing: Collection[str], version: str) -> None:
             f"{unavailable} only {', '.join(releases.PINNED.values())} can be built here. "
             f"Ask for 1.{releases.minor(version)}, or put the binaries on PATH."
         )
-    go = shutil.which("go")
+    go = golang.provide(_needed_go(version))
     if go is None:
         raise SandboxError(
             f"{unavailable} there is no Go to build them. Install Go {_needed_go(version)} or "
             "newer, or put the binaries on PATH. " + EXISTING_CLUSTER
         )
     folder = build_folder(version)
+    if releases.is_pre_release(version):
+        if others := [one for one in missing if one != "kube-scheduler"]:
+            raise SandboxError(
+                f"{unavailable} of a pre-release only kube-scheduler is built, not "
+                f"{', '.join(others)}"
+            )
+        with step(f"built kube-scheduler {version}"):
+            go_build(go, SOURCE, "k8s.io/kubernetes/cmd/kube-scheduler", _version_flags(version),
+                     folder / "kube-scheduler", "-modfile", modules_file(version))  # fmt: skip
+        return
     say(f"  building Kubernetes {version} from Go modules: minutes, but only once ...")
     with step(f"built Kubernetes {version}"), tempfile.TemporaryDirectory() as temporary:
         without = _without_test_helpers(go, modules_file(version), Path(temporary))
@@ -276,7 +291,7 @@ def _provide(name: str, what: str, version: str) -> Path:
     program = built_from(f"{name}-{version}", sources) / name
     with paths.locked(paths.cache_dir() / ".binaries.lock"):
         if not program.exists():
-            go = shutil.which("go")
+            go = golang.provide(_needed_go(version))
             if go is None:
                 raise SandboxError(f"there is no Go; install Go {_needed_go(version)} or newer")
             with step(f"built {what} of Kubernetes {version}"):
@@ -312,7 +327,7 @@ def provide_kubeadm(version: str) -> Path:
                 f"{', '.join(releases.PINNED.values())} can be built here"
             )
         if not built.exists():
-            go = shutil.which("go")
+            go = golang.provide(_needed_go(version))
             if go is None:
                 raise SandboxError(f"there is no Go; install Go {_needed_go(version)} or newer")
             with step(f"built kubeadm {version}"):

@@ -26,11 +26,19 @@ The kubelets of all of them accept a containerd older than 2.0, which does not r
 driver, and (with failCgroupV1: false) cgroup v1. Older ones than 1.34 have not been tried.
 """
 
+PRE_RELEASES: Mapping[int, str] = {38: "v1.38.0-beta.0"}
+"""By minor version, the pre-release with which the rules are compared until there is a release.
+
+The modules of its kube-scheduler are on record; no sandbox runs it.
+"""
+
 TESTED = (PINNED[35], PINNED[37])
 """The versions of `make test-versions` unless others are requested."""
 
 VARIABLE = "KSO_KUBERNETES_VERSION"
 """The environment's word, for the sandbox and for all that starts one: tests, demo, benchmarks."""
+
+PRE_RELEASE = re.compile(r"v1\.\d+\.\d+-(?:alpha|beta|rc)\.\d+")
 
 _VERSION = re.compile(r"v?1\.(0|[1-9]\d*)(?:\.(0|[1-9]\d*))?")
 
@@ -68,7 +76,12 @@ def span() -> str:
 
 def is_pinned(version: str) -> bool:
     """Whether it can be built: its modules are on record."""
-    return version in PINNED.values()
+    return version in PINNED.values() or is_pre_release(version)
+
+
+def is_pre_release(version: str) -> bool:
+    """Whether it is a pre-release on record, of which only kube-scheduler can be built."""
+    return version in PRE_RELEASES.values()
 
 
 def others() -> list[str]:

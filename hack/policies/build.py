@@ -16,7 +16,7 @@ from typing import Final
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.config.effective.secondary.confinement import OWN_VOLUMES
-from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST_RELEASE, OLDEST
 from kube_scheduler_operator.config.language.schema import CONFIGURATION, List, Struct, Type
 from kube_scheduler_operator.scheduling.annotator.annotation import KEYS
 
@@ -268,7 +268,7 @@ def _approvals() -> Policy:
 # --- what they have in common --------------------------------------------------------------------
 
 _INDICES: Final = text(list(range(LONGEST)))
-_KNOWN: Final = f"variables.minor >= {OLDEST.minor} && variables.minor <= {NEWEST.minor}"
+_KNOWN: Final = f"variables.minor >= {OLDEST.minor} && variables.minor <= {NEWEST_RELEASE.minor}"
 _ON_RECORD: Final = f"(variables.minor < 0 || {_KNOWN})"
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from kube_scheduler_operator.config.language.plugins.in_tree_plugins import (
     INVALID_PLUGINS,
-    NEWEST,
+    NEWEST_RELEASE,
     OLDEST,
     PLUGINS,
 )
@@ -32,7 +32,7 @@ def table() -> dict[str, dict[str, tuple[int, int]]]:
     "multiPoint" stands for the plugin itself.
     """
     found: dict[str, dict[str, tuple[int, int]]] = {}
-    minors = range(OLDEST.minor, NEWEST.minor + 1)
+    minors = range(OLDEST.minor, NEWEST_RELEASE.minor + 1)
     for name, plugin in PLUGINS.items():
         there = [minor for minor in minors if plugin.exists(minor)]
         found[name] = {_EVERYWHERE: (there[0], there[-1])}

@@ -25,8 +25,14 @@ def lists(version: str) -> Iterator[str]:
         yield f"NEWEST is 1.{in_tree_plugins.NEWEST.minor}: {_TABLES}/plugins/in_tree_plugins.py"
     if minor not in flags.ON_RECORD:
         yield f"ON_RECORD has no 1.{minor}: {_TABLES}/flags.py"
-    if releases.PINNED.get(minor) != version:
+    if not releases.is_pinned(version):
         yield f"{version} is not pinned: hack/cluster/releases.py"
+    is_pre_release = releases.PRE_RELEASE.fullmatch(version) is not None
+    if is_pre_release != (minor in in_tree_plugins.PRE_RELEASES):
+        place = f"{_TABLES}/plugins/in_tree_plugins.py"
+        yield f"PRE_RELEASES {'lacks' if is_pre_release else 'has'} 1.{minor}: {place}"
+    if is_pre_release:
+        return
     if minor not in page.RUN:
         yield f"RUN has no 1.{minor}: tests/configurations/page.py"
     for form in ("names", "nodes"):

@@ -15,7 +15,6 @@ from kube_scheduler_operator.base.go_values import duration_text, nanoseconds
 from kube_scheduler_operator.config.language.decode import decoded, zero
 from kube_scheduler_operator.config.language.plugins.default_args import defaulted_args
 from kube_scheduler_operator.config.language.plugins.effective_plugins import (
-    PluginSet,
     default_set,
     merge_with_defaults,
     read_set,
@@ -40,6 +39,7 @@ from kube_scheduler_operator.config.language.schema import List as ListType
 from kube_scheduler_operator.config.language.validation.profiles import with_decoded_args
 
 _FIT: Final = "NodeResourcesFit"
+_PLACEMENTS: Final = "TopologyAwareWorkloadScheduling"
 _EXTENDER_TIMEOUT: Final = "5s"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -60,9 +60,11 @@ def defaulted_config(config: Mapping[str, Any], target: Target) -> dict[str, Any
     ]
     profiling = decoded.get("enableProfiling", True)
     client = decoded.get("clientConnection", {})
+    placements = {"percentageOfPlacementsToScore": 0}
     whole = {
         "parallelism": 16,
         "percentageOfNodesToScore": 0,
+        **(placements if target.gates.enabled(_PLACEMENTS) else {}),
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": 10,
         # Contention profiling defaults to the value of profiling.
@@ -159,10 +161,12 @@ _ALWAYS: Final[Mapping[str, Sequence[str]]] = {
 _OPTIONAL: Final[Mapping[str, Sequence[str]]] = {
     "": (
         "parallelism", "enableProfiling", "enableContentionProfiling", "percentageOfNodesToScore",
-        "podInitialBackoffSeconds", "podMaxBackoffSeconds",
+        "percentageOfPlacementsToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
     ),
     "leaderElection": ("leaderElect",),
-    "profiles": ("schedulerName", "percentageOfNodesToScore", "plugins"),
+    "profiles": (
+        "schedulerName", "percentageOfNodesToScore", "percentageOfPlacementsToScore", "plugins",
+    ),
     "enabled": ("weight",),
     "disabled": ("weight",),
     "extenders": ("tlsConfig",),
@@ -221,15 +225,15 @@ def _profile(
 
 def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], set[str]]:
     """Return (plugin lists merged with the default ones, names of all plugins in them)."""
-    defaults = default_set(target.gates)
     merged: dict[str, Any] = {}
     named: set[str] = set()
     for point in (*POINTS, "multiPoint"):
         if POINTS_SINCE.get(point, 0) > target.minor:
             continue
         here = lists.get(point, {})
+        default = default_set(target.gates, point)
         disabled = [entry.get("name", "") for entry in here.get("disabled", ())]
-        default = defaults if point == "multiPoint" else PluginSet()
+        disabled += sorted(default.disabled)
         plugins = merge_with_defaults(default, read_set(here)).enabled
         merged[point] = {
             "enabled": [{"name": plugin.name, "weight": plugin.weight} for plugin in plugins],

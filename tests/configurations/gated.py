@@ -78,3 +78,18 @@ def _configs(gates: Gates, minor: int) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "a weight", {"profiles": [{"plugins": {"placementScore": {"enabled": lists}}}]}
         for name in ("DefaultPreemption", "DynamicResources", "GangScheduling"):
             yield f"{name} for groups", plugins("podGroupPostFilter", name)
+        if minor >= 38:
+            yield from _placements()
+
+
+def _placements() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What 1.38 added for groups of Pods."""
+    for value in (None, 0, 30, 100, 101, -1):
+        field = {"percentageOfPlacementsToScore": value}
+        yield f"{value} % of placements", field
+        yield f"{value} % of placements in a profile", {"profiles": [field]}
+    for name in ("GangScheduling", "DefaultPreemption"):
+        yield f"{name} decides on placements", plugins("placementFeasible", name)
+        yield f"{name} permits", plugins("permit", name)
+        yield f"{name} reserves", plugins("reserve", name)
+        yield f"{name} does not reserve", plugins("reserve", disabled=(name,))

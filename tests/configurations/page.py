@@ -6,7 +6,11 @@ from collections import Counter
 from functools import cache
 
 from kube_scheduler_operator.config.language.feature_gates import Gates
-from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import (
+    NEWEST,
+    OLDEST,
+    PRE_RELEASES,
+)
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
 from kube_scheduler_operator.config.language.versions import Version
 
@@ -42,6 +46,10 @@ def tables() -> str:
     lines += ["", "| Version | Tried | Refused | Compared with |", "|---|---:|---:|---|"]
     for minor, counts in tried.items():
         with_what = "the program" if minor in RUN else "its sources, by hand"
+        if minor in PRE_RELEASES:
+            with_what = (
+                f"{'the program' if minor in RUN else 'the sources'} of {PRE_RELEASES[minor]}"
+            )
         total, bad = counts.total(), refused[minor].total()
         lines.append(f"| 1.{minor} | {total} | {bad} | {with_what} |")
     return "\n".join(lines) + "\n"

@@ -37,6 +37,7 @@ _UNMET = re.compile(r"(\w+) is enabled, but depends on features that are disable
 VERSIONS = [releases.choose()]
 if SOAK:
     VERSIONS += [one for one in releases.others() if one not in VERSIONS]
+    VERSIONS += releases.PRE_RELEASES.values()
 
 Set = Mapping[str, bool]
 

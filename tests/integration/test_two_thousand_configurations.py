@@ -4,8 +4,8 @@ What the JSON Schema refuses, kube-scheduler refuses as well; the schema may ref
 
 The program is started as the preflight does it (`--write-config-to`): it decodes, defaults,
 validates, builds every profile and writes the completed configuration, without a cluster. One start
-takes some 60 ms; two run at a time. A second version is tried with KSO_SOAK; `make test-versions`
-runs this on each of its versions.
+takes some 60 ms; two run at a time. A second version and the pre-releases are tried with KSO_SOAK;
+`make test-versions` runs this on each of its versions.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ MASTER = "--master=https://127.0.0.1:1"
 VERSIONS = [releases.choose()]
 if SOAK:
     VERSIONS += [one for one in releases.others() if one not in VERSIONS][-1:]
+    VERSIONS += releases.PRE_RELEASES.values()
 
 
 class _Loader(yaml.CSafeLoader):

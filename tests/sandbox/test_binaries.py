@@ -13,6 +13,7 @@ from cluster import binaries, packages, paths, releases
 from cluster.console import SandboxError
 
 OLD, NEW = releases.PINNED[34], releases.PINNED[max(releases.PINNED)]
+PRE = releases.PRE_RELEASES[38]
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,8 @@ def program(folder: Path, name: str, output: str) -> Path:
         ("kubectl", "Client Version: v1.35.4", "v1.34.2", True),
         ("kubectl", "Client Version: v1.34.0", "v1.36.3", False),
         ("kubelet", "command not found", "v1.35.4", False),
+        ("kube-scheduler", f"Kubernetes {PRE}", PRE, True),
+        ("kube-scheduler", "Kubernetes v1.38.0", PRE, False),
     ],
 )
 def test_a_binary_of_the_machine_is_of_the_right_version(
@@ -169,6 +172,25 @@ def test_kubernetes_is_built_without_what_only_its_tests_use(
         assert any(f"mod edit -replace=k8s.io/{module}={link} " in call for call in calls)
     assert (tmp_path / "go.mod").read_bytes() == binaries.modules_file(NEW).read_bytes()
     assert (tmp_path / "go.sum").exists()
+
+
+def test_of_a_pre_release_only_kube_scheduler_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text(GO)
+    go.chmod(0o755)
+    monkeypatch.setenv("KEPT", str(tmp_path))
+    found = binaries.provide(["kube-scheduler"], PRE)["kube-scheduler"]
+    assert found.read_text() == "built\n"
+    # Simulations choose among build/v*, and are not to be decided by a pre-release.
+    assert found.parent.name.startswith(f"kube-scheduler-{PRE}-")
+    call = (tmp_path / "calls").read_text().splitlines()[-1]
+    assert "k8s.io/kubernetes/cmd/kube-scheduler" in call
+    assert "v1.38.mod" in call
+    with pytest.raises(SandboxError, match="only kube-scheduler is built, not kubelet"):
+        binaries.provide(["kubelet", "kube-scheduler"], PRE)
 
 
 def test_the_reader_of_configurations_is_built_from_the_modules_of_its_version(

@@ -97,6 +97,17 @@ def test_every_pinned_release_has_its_modules_and_checksums_on_record() -> None:
         assert f"k8s.io/kubernetes {version} h1:" in modules.with_suffix(".sum").read_text()
 
 
+def test_every_pre_release_has_the_modules_of_its_scheduler_on_record() -> None:
+    for minor, version in releases.PRE_RELEASES.items():
+        assert minor not in releases.PINNED
+        assert releases.is_pinned(version)
+        modules = binaries.modules_file(version)
+        assert re.search(rf"^\tk8s.io/kubernetes {re.escape(version)}$", modules.read_text(), re.M)
+        assert f"k8s.io/kubernetes {version} h1:" in modules.with_suffix(".sum").read_text()
+        with pytest.raises(SandboxError, match="cannot run here"):
+            releases.choose(version.partition("-")[0])
+
+
 def test_a_sandbox_of_another_version_is_not_touched(
     state_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

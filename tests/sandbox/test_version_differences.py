@@ -10,7 +10,12 @@ import pytest
 import yaml
 
 from cluster import releases
-from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, listable_plugins
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import (
+    NEWEST,
+    NEWEST_RELEASE,
+    PRE_RELEASES,
+    listable_plugins,
+)
 from kube_scheduler_operator.config.language.schema import POINTS
 from versions import places
 from versions.configurations import configuration_differences
@@ -109,7 +114,7 @@ def test_a_gate_that_is_not_in_the_table_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "pkg/scheduler/apis/config/v1/default_plugins.go"
     file.parent.mkdir(parents=True)
     file.write_text(
-        "Enabled(features.GenericWorkload)\nEnabled(features.DynamicResourceAllocation)\n"
+        "Enabled(features.GenericWorkload)\nEnabled(features.TopologyAwareWorkloadScheduling)\n"
         "Enabled(features.NewGate)\n"
     )
     (line,) = gate_differences(NEWEST.minor, tmp_path)
@@ -169,8 +174,17 @@ def test_a_release_that_is_nowhere_on_record_is_missing_in_every_list() -> None:
         "tests/configurations/page.py",
         "hack/record-extender 1.99",
     ]
-    assert list(places.lists(releases.PINNED[NEWEST.minor])) == []
+    for version in (*releases.PINNED.values(), *releases.PRE_RELEASES.values()):
+        assert list(places.lists(version)) == []
+
+
+def test_a_pre_release_is_named_where_the_rules_are_until_there_is_a_release() -> None:
+    where = "operator/kube_scheduler_operator/config/language/plugins/in_tree_plugins.py"
+    assert f"PRE_RELEASES lacks 1.99: {where}" in list(places.lists("v1.99.0-beta.1"))
+    for minor, version in releases.PRE_RELEASES.items():
+        assert str(PRE_RELEASES[minor]) == version
+        assert f"PRE_RELEASES has 1.{minor}: {where}" in list(places.lists(f"v1.{minor}.0"))
 
 
 def test_no_text_of_the_repository_ends_before_the_newest_version() -> None:
-    assert list(places.texts(NEWEST.minor)) == []
+    assert list(places.texts(NEWEST_RELEASE.minor)) == []

@@ -63,7 +63,7 @@ def constraints_of(
         *_requests(spec),
         *volume_constraints(pod, world),
         *device_constraints(pod, world, gates),
-        *spread_constraints(pod, world),
+        *spread_constraints(pod, world, gates),
         *affinity_constraints(pod, world),
     ]
 

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME, FOREIGN_REASON
+from ..config.language.versions import Version
 from ..kube.label_selector import matches, requirements
 from .decisions import UNSCHEDULABLE, PodDecision
 from .kinds import BUDGETS, PODS, Object, pod_name
 from .leaving import LeavingPod, described
 from .nominations import nominated
 from .probes import reasons
+from .spread_constraints import EMPTY_SELECTS_ALL
 from .world import World
 
 _BEGINS: Final = "preemption: "
@@ -41,11 +43,16 @@ def priority_of(pod: Mapping[str, Any]) -> int:
 
 
 def sentences(
-    world: World, pod: Object, decision: PodDecision, victims: Sequence[LeavingPod]
+    world: World,
+    pod: Object,
+    decision: PodDecision,
+    victims: Sequence[LeavingPod],
+    version: Version | None = None,
 ) -> Iterator[str]:
     """Describe what preemption does for a pod that fits on no node now.
 
-    `victims` are those that terminate on the node to which it is nominated.
+    `victims` are those that terminate on the node to which it is nominated, and `version` is that
+    of the kube-scheduler that decided.
     """
     before = nominated(pod)
     node = decision.nominated or before
@@ -55,7 +62,8 @@ def sentences(
             f"kube-scheduler would preempt {count} {'pod' if count == 1 else 'pods'} with a lower "
             f"priority on {decision.node or node}: {', '.join(decision.preempted)}."
         )
-        yield from _budgets(world, decision.preempted)
+        every = version is not None and version >= EMPTY_SELECTS_ALL
+        yield from _budgets(world, decision.preempted, every=every)
     elif node and victims:
         verb = "is" if before == node else "would be"
         yield f"It {verb} nominated to node {node} and {_waits(victims)}."
@@ -115,11 +123,15 @@ def _part(reason: str, count: int) -> str:
     return f"{nodes}, it would not fit even without all pods of a lower priority ({shown})"
 
 
-def _budgets(world: World, preempted: Sequence[str]) -> Iterator[str]:
-    """Name the budgets that allow fewer disruptions: kube-scheduler breaks them if it must."""
+def _budgets(world: World, preempted: Sequence[str], *, every: bool) -> Iterator[str]:
+    """Name the budgets that allow fewer disruptions: kube-scheduler breaks them if it must.
+
+    `every`: whether an empty selector covers every pod; else it covers none, unlike for evictions
+    (`filterPodsWithPDBViolation`).
+    """
     gone = {name: world.get(PODS, *reversed(name.split("/", 1))) for name in preempted}
     for budget in world.all(BUDGETS):
-        covered = [name for name, pod in gone.items() if pod and _covers(budget, pod)]
+        covered = [name for name, pod in gone.items() if pod and _covers(budget, pod, every=every)]
         allowed = int((budget.get("status") or {}).get("disruptionsAllowed") or 0)
         if len(covered) > max(allowed, 0):
             yield (
@@ -128,11 +140,10 @@ def _budgets(world: World, preempted: Sequence[str]) -> Iterator[str]:
             )
 
 
-def _covers(budget: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
+def _covers(budget: Mapping[str, Any], pod: Mapping[str, Any], *, every: bool) -> bool:
     selector = (budget.get("spec") or {}).get("selector")
-    # An empty selector covers nothing here, unlike for evictions (`filterPodsWithPDBViolation`).
     return (
-        next(requirements(selector), None) is not None
+        (next(requirements(selector), None) is not None or (every and selector is not None))
         and budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
         and pod["metadata"]["name"] not in ((budget.get("status") or {}).get("disruptedPods") or {})
         and matches(selector, pod["metadata"].get("labels") or {})

@@ -14,7 +14,7 @@ from ..config.effective.attachment import name_of
 from ..config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
 from ..config.effective.extenders.entry import agent_name, agent_of, agent_verbs, check_entry
 from ..config.language.feature_gates import Gates
-from ..config.language.plugins.in_tree_plugins import NEWEST
+from ..config.language.plugins.in_tree_plugins import NEWEST_RELEASE
 from ..config.language.plugins.target_scheduler import Target
 from ..config.language.versions import Version
 from ..scheduling.load.policy import LoadPolicyError
@@ -32,11 +32,11 @@ _PORT = 5401
 
 
 def version_of(text: str) -> Version:
-    """Parse the version of a cluster; the newest known one if it is unknown."""
+    """Parse the version of a cluster; the newest release if it is unknown."""
     try:
         return Version.parse(text)
     except ValueError:
-        return NEWEST
+        return NEWEST_RELEASE
 
 
 class Extenders(NamedTuple):

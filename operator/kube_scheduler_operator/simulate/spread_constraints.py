@@ -1,7 +1,7 @@
 """The topologySpreadConstraints of a pod, each with the counts that decide.
 
 kube-scheduler has one reason for all of them, without a number. Source: the plugin
-podtopologyspread (common.go, filtering.go) of Kubernetes 1.35 to 1.37.
+podtopologyspread (common.go, filtering.go) of Kubernetes 1.35 to 1.37, and of v1.38.0-beta.0.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from heapq import nsmallest
 from typing import Any, Final
 
 from ..base.objects import mapping
+from ..config.language.feature_gates import Gates
+from ..config.language.versions import Version
 from ..kube.label_selector import matches, written
 from .constraint import Change, Constraint, RuleRepair
 from .kinds import NODES, PODS, TEMPLATE_HASH, Object
@@ -26,8 +28,15 @@ _NAMED: Final = 5
 """Domains that a sentence names."""
 
 
-def spread_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+EMPTY_SELECTS_ALL: Final = Version(1, 38)
+"""The version from which an empty labelSelector, here and in a budget, selects all pods."""
+
+
+def spread_constraints(
+    pod: Mapping[str, Any], world: World, gates: Gates | None = None
+) -> Iterator[Constraint]:
     """Yield one constraint for each rule that kube-scheduler must keep."""
+    counts_all = gates is not None and gates.version >= EMPTY_SELECTS_ALL
     rules = pod["spec"].get("topologySpreadConstraints") or ()
     kept = {
         index: rule
@@ -36,7 +45,7 @@ def spread_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
     }
     keys = [str(rule.get("topologyKey")) for rule in kept.values()]
     for index, rule in kept.items():
-        spread = _Spread(pod, rule, keys, world)
+        spread = _Spread(pod, rule, keys, world, counts_all)
         key = spread.key
         yield Constraint(
             "spread",
@@ -71,6 +80,7 @@ class _Spread:
     rule: Mapping[str, Any]
     keys: Sequence[str]  # the topologyKeys of all rules that it must keep
     world: World
+    counts_all: bool  # whether an empty selector counts all pods, or none
     selector: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,8 +113,12 @@ class _Spread:
 
     @cached_property
     def counts_itself(self) -> bool:
-        """Whether the pod would count; an empty selector of a rule matches it, and counts none."""
-        return self.rule.get("labelSelector") is not None and matches(self.selector, self.labels)
+        """Whether the pod would count; an empty selector of a rule matches it in all versions."""
+        return self._selects and matches(self.selector, self.labels)
+
+    @property
+    def _selects(self) -> bool:
+        return self.rule.get("labelSelector") is not None
 
     @cached_property
     def domains(self) -> Mapping[str, list[Object]]:
@@ -133,7 +147,7 @@ class _Spread:
             for node in nodes
         }
         pods: dict[str, list[Object]] = {domain: [] for domain in self.domains}
-        if not written(self.selector):
+        if not (self._selects and (self.counts_all or written(self.selector))):
             return pods
         namespace = self.pod["metadata"]["namespace"]
         for (where, _), entry in self.world.objects[PODS].items():
@@ -167,7 +181,7 @@ class _Spread:
         domain = labels[self.key]
         if self.skew(domain) <= self.most:
             return ""
-        chosen = written(self.selector)
+        chosen = written(self.selector) or "any labels"
         itself = "" if self.counts_itself else "; the pod itself has other labels"
         return (
             f"one more pod in {self.key} {domain} would break maxSkew {self.most}; pods with "

@@ -105,6 +105,7 @@ class _Inquiry:
             self._pod["status"].pop("nominatedNodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
         gates = gates_of(options)
+        self._version = gates.version
         profile = profile_named(options, answer.scheduler)
         self._families = families_of(profile, gates)
         self._rules = profile_rules(profile)
@@ -159,7 +160,7 @@ class _Inquiry:
                 node = explanation.decision.nominated or explanation.nominated
                 victims = victims_on(self._world, node, self._pod)
                 explanation.preemption = list(
-                    sentences(self._world, self._pod, explanation.decision, victims)
+                    sentences(self._world, self._pod, explanation.decision, victims, self._version)
                 )
             explanation.extenders = run.extenders.explain(explanation.pod)
             run.forget([self._pod])  # it would take the room that is made

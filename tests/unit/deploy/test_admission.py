@@ -14,7 +14,11 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.config.effective.control_plane.overrides import SERVING_FLAGS
-from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST, PLUGINS
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import (
+    NEWEST_RELEASE,
+    OLDEST,
+    PLUGINS,
+)
 from kube_scheduler_operator.config.language.schema import (
     ARGS,
     CONFIGURATION,
@@ -54,7 +58,7 @@ def test_the_files_are_up_to_date() -> None:
 
 def test_the_plugins_are_the_in_tree_plugins_of_every_version() -> None:
     known = table()
-    for minor in range(OLDEST.minor, NEWEST.minor + 1):
+    for minor in range(OLDEST.minor, NEWEST_RELEASE.minor + 1):
         existing = {
             name: {point for point, (first, last) in of.items() if first <= minor <= last}
             for name, of in known.items()

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods
 from kube_scheduler_operator.simulate.owners import edited_object
@@ -53,8 +55,9 @@ def spread(**fields: Any) -> Object:
     return {"topologySpreadConstraints": [{**rule, **chosen, **fields}]}
 
 
-def only(family: str, waiting: Object, *objects: Object) -> Constraint:
-    (found,) = (each for each in constraints_of(waiting, world(*objects)) if each.family == family)
+def only(family: str, waiting: Object, *objects: Object, gates: Gates | None = None) -> Constraint:
+    every = constraints_of(waiting, world(*objects), gates)
+    (found,) = (each for each in every if each.family == family)
     return found
 
 
@@ -65,6 +68,7 @@ def fact(constraint: Constraint, name: str) -> str:
 
 NODES = (node("a", "x"), node("b", "y"), node("c", "z", {"key": "k", "effect": "NoSchedule"}))
 RUNNING = (pod("1", "a"), pod("2", "a"), pod("3", "b"), pod("other", "b", "dev"))
+ANY = f"one more pod in {ZONE} x would break maxSkew 1; pods with any labels"
 BEYOND = f"one more pod in {ZONE} x would break maxSkew 1; pods with app=web: 2 in x"
 
 
@@ -86,6 +90,18 @@ BEYOND = f"one more pod in {ZONE} x would break maxSkew 1; pods with app=web: 2 
 def test_a_spread_has_the_counts_that_decide(rule: Object, labels: Object, text: str) -> None:
     waiting = pod("new", labels=labels, **spread(**rule))
     assert fact(only("spread", waiting, *NODES, *RUNNING), "a") == text
+
+
+@pytest.mark.parametrize(
+    ("version", "text"), [(Version(1, 37), ""), (Version(1, 38), f"{ANY}: 3 in x, 0 in z, 1 in y")]
+)
+def test_an_empty_selector_of_a_spread_counts_all_pods_since_1_38(
+    version: Version, text: str
+) -> None:
+    waiting = pod("new", **spread(labelSelector={}))
+    found = only("spread", waiting, *NODES, *RUNNING, pod("4", "a"), gates=Gates(version))
+    assert fact(found, "a").startswith(text)
+    assert bool(fact(found, "a")) == bool(text)
 
 
 def test_what_keeps_a_spread_is_tried_before_it_is_dropped() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.simulate.decisions import UNSCHEDULABLE, PodDecision
 from kube_scheduler_operator.simulate.leaving import LeavingPod
 from kube_scheduler_operator.simulate.preemption import (
@@ -17,6 +18,7 @@ from kube_scheduler_operator.simulate.preemption import (
 from kube_scheduler_operator.simulate.world import World
 
 Object = dict[str, Any]
+V37, V38 = Version(1, 37, 2), Version(1, 38)
 CPU = "0/3 nodes are available: 3 Insufficient cpu. preemption: "
 
 
@@ -101,21 +103,24 @@ def test_a_nominated_pod_names_its_node_and_whom_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "status", "broken"),
+    ("spec", "status", "version", "broken"),
     [
-        ({"selector": {"matchLabels": {"app": "web"}}}, {"disruptionsAllowed": 1}, True),
-        ({"selector": {"matchLabels": {"app": "web"}}}, {"disruptionsAllowed": 2}, False),
-        ({"selector": {"matchLabels": {"app": "db"}}}, {}, False),
-        ({"selector": {"matchLabels": {}}}, {}, False),  # covers nothing for kube-scheduler
+        ({"selector": {"matchLabels": {"app": "web"}}}, {"disruptionsAllowed": 1}, V37, True),
+        ({"selector": {"matchLabels": {"app": "web"}}}, {"disruptionsAllowed": 2}, V37, False),
+        ({"selector": {"matchLabels": {"app": "db"}}}, {}, V37, False),
+        ({"selector": {"matchLabels": {}}}, {"disruptionsAllowed": 1}, V37, False),
+        ({"selector": {"matchLabels": {}}}, {"disruptionsAllowed": 1}, V38, True),
+        ({}, {"disruptionsAllowed": 1}, V38, False),
         (
             {"selector": {"matchLabels": {"app": "web"}}},
             {"disruptionsAllowed": 1, "disruptedPods": {"a": "2026-03-01T08:05:00Z"}},
+            V37,
             False,
         ),
     ],
 )
 def test_a_budget_that_a_preemption_breaks_is_named(
-    spec: Object, status: Object, broken: bool
+    spec: Object, status: Object, version: Version, broken: bool
 ) -> None:
     world = World()
     for name in ("a", "b"):
@@ -126,7 +131,7 @@ def test_a_budget_that_a_preemption_breaks_is_named(
     kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
     world.add({**kind, "metadata": metadata, "spec": spec, "status": status})
     decision = PodDecision("app/p", node="n", preempted=["app/a", "app/b"])
-    printed = list(sentences(world, _pod(), decision, []))
+    printed = list(sentences(world, _pod(), decision, [], version))
     assert printed[0] == (
         "kube-scheduler would preempt 2 pods with a lower priority on n: app/a, app/b."
     )

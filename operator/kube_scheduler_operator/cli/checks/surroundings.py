@@ -8,7 +8,7 @@ from typing import Final
 
 from ...base.objects import Object
 from ...base.times import timestamp
-from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST
+from ...config.language.plugins.in_tree_plugins import NEWEST_RELEASE, OLDEST
 from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
 from ...operator.status.lease_reading import written_at
@@ -59,7 +59,8 @@ def api_server(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             CheckState.WARNING,
             "where-it-runs.md#versions",
         )
-    yield f"reachable, Kubernetes {version} ({OLDEST_TRIED.short} to {NEWEST.short} are tested)"
+    tested = f"{OLDEST_TRIED.short} to {NEWEST_RELEASE.short}"
+    yield f"reachable, Kubernetes {version} ({tested} are tested)"
 
 
 def platform(facts: ClusterFacts) -> Iterator[CheckProblem | str]:

@@ -14,7 +14,7 @@ from typing import Final
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...config.effective.upgrades import Upgrade
 from ...config.language.feature_gates import Gates
-from ...config.language.plugins.in_tree_plugins import NEWEST
+from ...config.language.plugins.in_tree_plugins import NEWEST, NEWEST_RELEASE
 from ...config.language.versions import Version
 from ...config.lint.checks import CheckOptions
 from ...config.lint.upgrades import FilesUpgrade
@@ -54,7 +54,7 @@ def check_upgrade(args: argparse.Namespace) -> int:
     """
     with named("--upgrade"):
         target = Version.parse(args.upgrade)
-    newest = Version(NEWEST.major, NEWEST.minor + 1)
+    newest = Version(NEWEST_RELEASE.major, NEWEST_RELEASE.minor + 1)
     if (target.major, target.minor) > (newest.major, newest.minor):
         raise UsageError(f"--upgrade: {target.short} is not known; the newest is {newest.short}")
     programs = Programs(args.kube_scheduler)

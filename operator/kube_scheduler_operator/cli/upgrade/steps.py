@@ -60,13 +60,15 @@ class _Walk:
         found = _Found(list(step.refused))
         program = self._program(step.version)
         if program is None:
-            found.unknown += filter(None, (step.unknown,))
+            found.unknown += filter(None, (step.unknown, step.pre_release))
             found.unknown.append(f"{_PODS}: {self._why_none(step.version)}")
         else:
             try:
                 await self._try(program, step, found)
             except SimulationError as error:
                 found.unknown.append(str(error))
+            if program.version.pre:
+                found.unknown.append(f"{program.version} is a pre-release; its release may differ")
         return SchedulerStep(
             self._upgrade.title,
             step.version,

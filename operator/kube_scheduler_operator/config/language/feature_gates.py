@@ -89,8 +89,8 @@ def known_gates(minor: int) -> Mapping[str, bool | None] | None:
 def has_gate(version: Version, name: str) -> bool | None:
     """Return whether a version has a gate; None if unknown.
 
-    A patch release newer than the recorded one may add a gate, as some mitigations do. A gate that
-    an earlier minor had was removed and does not return.
+    A release newer than the recorded one, or than the recorded pre-release, may add a gate, as some
+    mitigations do. A gate that an earlier minor had was removed and does not return.
     """
     record = _record()
     if version.minor not in record.patches:
@@ -117,7 +117,7 @@ _OF_STAGE: Final = {"alpha": "AllAlpha", "beta": "AllBeta"}
 class _Record:
     """The output of hack/feature-gates: patch versions by minor, states by gate and minor."""
 
-    patches: Mapping[int, int]
+    patches: Mapping[int, int]  # -1: a pre-release, older than any patch
     minors: Mapping[str, Mapping[int, _State]]
 
 
@@ -129,7 +129,7 @@ def _record() -> _Record:
         name, *fields = line.split()
         if name == "releases":
             versions = [Version.parse(field) for field in fields]
-            patches = {version.minor: version.patch for version in versions}
+            patches = {version.minor: -1 if version.pre else version.patch for version in versions}
         elif name != "#":
             states = minors.setdefault(name, {})
             for field in fields:

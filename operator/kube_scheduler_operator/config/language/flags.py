@@ -90,7 +90,7 @@ _DURATIONS: Final = (
     "pod-max-in-unschedulable-pods-duration",
 )  # fmt: skip
 
-ON_RECORD: Final = (34, 35, 36, 37)
+ON_RECORD: Final = (34, 35, 36, 37, 38)
 """The minors all of whose flags are recorded; others may have a few more or fewer."""
 _SINCE: Final[Mapping[str, int]] = {"min-compatibility-version": 35, "tls-curve-preferences": 36}
 """The minor that added a flag, unless all recorded minors have it."""

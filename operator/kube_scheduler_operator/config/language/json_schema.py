@@ -46,7 +46,9 @@ _RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "podInitialBackoffSeconds": {"minimum": 1},
     "podMaxBackoffSeconds": {"minimum": 1},
     "clientConnection.burst": {"minimum": 0},
+    "percentageOfPlacementsToScore": {"minimum": 0, "maximum": 100},
     "profiles[].percentageOfNodesToScore": {"minimum": 0, "maximum": 100},
+    "profiles[].percentageOfPlacementsToScore": {"minimum": 0, "maximum": 100},
 }  # fmt: skip
 """Path -> what validation/configuration.py requires regardless of other fields."""
 
@@ -310,6 +312,9 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "enableContentionProfiling": "Whether profiles include lock contention.",
     "percentageOfNodesToScore": "Share of nodes, in percent, after which kube-scheduler stops "
     "looking for more feasible ones. 0: adaptive, 50 to 5 by the size of the cluster.",
+    "percentageOfPlacementsToScore": "Share of the placements of a group of Pods, in percent, "
+    "after which kube-scheduler stops looking for more feasible ones. 0: adaptive, 100 to 5 by the "
+    "number of nodes in them. Needs the feature gate TopologyAwareWorkloadScheduling.",
     "podInitialBackoffSeconds": "Seconds before the first retry of an unschedulable Pod.",
     "podMaxBackoffSeconds": "Maximum seconds between two retries of an unschedulable Pod.",
     "profiles": "Profiles of this scheduler. A Pod chooses one with spec.schedulerName.",
@@ -319,6 +324,7 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "profiles[].schedulerName": "Name that Pods set in spec.schedulerName. Pods that name no "
     "scheduler have default-scheduler.",
     "profiles[].percentageOfNodesToScore": "The same for the Pods of this profile only.",
+    "profiles[].percentageOfPlacementsToScore": "The same for the Pods of this profile only.",
     "profiles[].plugins": "Plugins by extension point, merged with the default ones.",
     "profiles[].pluginConfig": "Arguments of plugins.",
     "profiles[].pluginConfig[].name": "Name of the plugin.",
@@ -343,6 +349,7 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "bind": "Plugins that bind a Pod; the first one that handles it.",
     "postBind": "Plugins that are informed of a binding.",
     "placementGenerate": "Plugins that propose sets of nodes for a group of Pods.",
+    "placementFeasible": "Plugins that decide whether a set of nodes takes enough Pods of a group.",
     "placementScore": "Plugins that rank sets of nodes for a group of Pods.",
     "podGroupPostFilter": "Plugins that run if a group of Pods does not fit.",
     "extenders[].urlPrefix": "URL of the extender, to which a verb is appended.",

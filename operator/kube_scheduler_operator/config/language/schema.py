@@ -58,11 +58,15 @@ Type = Scalar | List | Map | Struct
 
 POINTS: Final = (
     "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve",
-    "permit", "preBind", "bind", "postBind", "placementGenerate", "placementScore",
-    "podGroupPostFilter",
+    "permit", "preBind", "bind", "postBind", "placementGenerate",
+    "placementFeasible", "placementScore", "podGroupPostFilter",
 )  # fmt: skip
 """Extension points at which a plugin can be listed, in the order of a scheduling cycle."""
-POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36, "podGroupPostFilter": 37}
+POINTS_SINCE: Final = {
+    "placementGenerate": 36, "placementScore": 36, "podGroupPostFilter": 37,
+    "placementFeasible": 38,
+}  # fmt: skip
+_PLACEMENTS: Final = {"percentageOfPlacementsToScore": 38}
 
 _PLUGIN: Final = Struct({"name": STRING, "weight": INT32})
 PLUGIN_SET: Final = Struct({"enabled": List(_PLUGIN), "disabled": List(_PLUGIN)})
@@ -70,10 +74,11 @@ _PLUGINS: Final = Struct(dict.fromkeys((*POINTS, "multiPoint"), PLUGIN_SET), sin
 PROFILE: Final = Struct({
     "schedulerName": STRING,
     "percentageOfNodesToScore": INT32,
+    "percentageOfPlacementsToScore": INT32,
     "plugins": _PLUGINS,
     # The type of args depends on the plugin: ARGS below.
     "pluginConfig": List(Struct({"name": STRING, "args": "any"})),
-})  # fmt: skip
+}, _PLACEMENTS)  # fmt: skip
 _EXTENDER: Final = Struct({
     "urlPrefix": STRING,
     "filterVerb": STRING,
@@ -108,12 +113,13 @@ CONFIGURATION: Final = Struct({
     "enableProfiling": BOOL,
     "enableContentionProfiling": BOOL,
     "percentageOfNodesToScore": INT32,
+    "percentageOfPlacementsToScore": INT32,
     "podInitialBackoffSeconds": INT64,
     "podMaxBackoffSeconds": INT64,
     "profiles": List(PROFILE),
     "extenders": List(_EXTENDER),
     "delayCacheUntilActive": BOOL,
-})  # fmt: skip
+}, _PLACEMENTS)  # fmt: skip
 
 TIMINGS: Final = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
 """The timings of leaderElection, with their defaults."""

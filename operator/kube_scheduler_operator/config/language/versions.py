@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 MINORS_BEHIND: Final = 1
@@ -14,7 +14,7 @@ https://kubernetes.io/releases/version-skew-policy/
 
 _VERSION: Final = re.compile(
     r"v?(?P<major>0|[1-9]\d*)\.(?P<minor>0|[1-9]\d*)(?:\.(?P<patch>0|[1-9]\d*))?"
-    r"(?:[-+][0-9A-Za-z.+_-]+)?"
+    r"(?:-(?P<pre>(?:alpha|beta|rc)\.\d+)(?![0-9A-Za-z.]))?(?:[-+][0-9A-Za-z.+_-]+)?"
 )
 
 
@@ -25,6 +25,8 @@ class Version:
     major: int
     minor: int
     patch: int = 0
+    # of a pre-release, such as "beta.0"; in comparisons it is like its release
+    pre: str = field(default="", compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Version:
@@ -37,7 +39,8 @@ class Version:
         match = _VERSION.fullmatch(text.strip().replace("_", "+"))
         if match is None:
             raise ValueError(f"{text!r} is not a Kubernetes version such as v1.35.4")
-        return cls(int(match["major"]), int(match["minor"]), int(match["patch"] or 0))
+        numbers = (int(match["major"]), int(match["minor"]), int(match["patch"] or 0))
+        return cls(*numbers, match["pre"] or "")
 
     @classmethod
     def of_image(cls, image: str) -> Version:
@@ -54,7 +57,8 @@ class Version:
         return f"{self.major}.{self.minor}"
 
     def __str__(self) -> str:
-        return f"v{self.major}.{self.minor}.{self.patch}"
+        pre = f"-{self.pre}" if self.pre else ""
+        return f"v{self.major}.{self.minor}.{self.patch}{pre}"
 
 
 _RELEASE: Final = re.compile(r"v\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+(?![0-9A-Za-z.]))?")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ...base.crd_schema import openapi_schema
 from ...kube.resource import CONFIGURED
 from ..language.json_schema import DRAFT, configuration_schema
-from ..language.plugins.in_tree_plugins import NEWEST, OLDEST
+from ..language.plugins.in_tree_plugins import NEWEST, NEWEST_RELEASE, OLDEST
 from ..language.schema import KIND
 from ..language.versions import Version
 
@@ -87,7 +87,7 @@ def catalog() -> dict[str, Any]:
             "*.kubeschedulerconfiguration.yaml", "*.kubeschedulerconfiguration.yml",
             "*.kubeschedulerconfiguration.json",
         ],
-        "url": by_version[NEWEST.short],
+        "url": by_version[NEWEST_RELEASE.short],
         "versions": by_version,
     }  # fmt: skip
     return {"version": 1, "schemas": [entry]}

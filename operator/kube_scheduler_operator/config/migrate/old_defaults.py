@@ -149,6 +149,7 @@ FOLLOWS: Final[Mapping[str, str]] = {
     "preFilter": "filter",
     "preScore": "score",
     "preEnqueue": "postFilter",
+    "placementFeasible": "permit",
     "placementScore": "score",
     "podGroupPostFilter": "postFilter",
 }

@@ -30,7 +30,8 @@ DEFAULT_NAME: Final = "my-scheduler"
 """Name of a SecondaryScheduler for a configuration of default-scheduler."""
 
 _SECOND_FIELDS: Final = (
-    "parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
+    "parallelism", "percentageOfNodesToScore", "percentageOfPlacementsToScore",
+    "podInitialBackoffSeconds", "podMaxBackoffSeconds",
     "enableProfiling", "enableContentionProfiling", "delayCacheUntilActive",
 )  # fmt: skip
 _CONVERTED_FIELDS: Final = ("apiVersion", "kind", "profiles", "extenders")

@@ -105,11 +105,12 @@ def next_version_condition(current: Composition) -> Condition:
             f"kube-scheduler {following.short} would refuse the configuration of {version.short}: "
             f"{aggregate(step.refused)}"
         )
-        return Condition(type_, "False", REFUSED, message)
-    if step.unknown:
+        rules = (step.pre_release,) if step.pre_release else ()
+        return Condition(type_, "False", REFUSED, "; ".join((message, *rules)))
+    if unknown := step.unknown or step.pre_release:
         message = (
             f"whether kube-scheduler {following.short} accepts the configuration of "
-            f"{version.short} is not known: {step.unknown}"
+            f"{version.short} is not known: {unknown}"
         )
         return Condition(type_, "Unknown", UNKNOWN, "; ".join((message, *step.duties)))
     return Condition(type_, "True", AS_EXPECTED, "; ".join(step.duties))

@@ -36,6 +36,7 @@ REMOVED_IN_35 = "SizeMemoryBackedVolumes"
 REMOVED_IN_36 = "CSIMigrationPortworx"
 LOCKED_IN_36 = "CSIServiceAccountTokenSecrets"
 CONTROL_PLANE = "the control plane's scheduler"
+PRE_RELEASE = "the rules of 1.38 are those of the pre-release v1.38.0-beta.0, not of a release"
 
 
 def manifest(*flags: str, version: str = "v1.34.4") -> dict[str, Any]:
@@ -212,10 +213,31 @@ def test_what_only_the_program_refuses_is_named_once(
     ]
 
 
-def test_a_version_that_is_not_released_is_not_known(check: Any) -> None:
+def test_what_a_version_without_a_release_accepts_is_not_known(check: Any) -> None:
     code, out, _ = check(manifest(version="v1.37.2"), node("v1.37.2"), upgrade="1.38")
     assert code == 2
-    assert "not known: the rules of 1.38 are not on record" in out
+    assert f"not known: {PRE_RELEASE}" in out
+
+
+def test_a_refusal_of_a_pre_release_is_named_with_it(check: Any) -> None:
+    gates = "--feature-gates=PodSchedulingReadiness=true"
+    code, out, _ = check(manifest(gates, version="v1.37.2"), node("v1.37.2"), upgrade="1.38")
+    assert code == 1
+    assert "kube-scheduler 1.38 has no feature gate PodSchedulingReadiness" in out
+    assert f"not known: {PRE_RELEASE}" in out
+
+
+def test_a_program_of_a_pre_release_does_not_decide_for_its_release(
+    check: Any, program: Any, compared: Any
+) -> None:
+    files = manifest(version="v1.37.2"), node("v1.37.2")
+    for version, expected in (("v1.38.0-beta.0", 2), ("v1.38.0", 0)):
+        flags = [f"--kube-scheduler={program(each)}" for each in ("v1.37.2", version)]
+        code, out, _ = check(*files, flags=tuple(flags), upgrade="1.38")
+        assert code == expected, out
+        assert f"tried: kube-scheduler {version} accepts configuration and flags" in out
+        doubt = f"not known: {version} is a pre-release; its release may differ"
+        assert (doubt in out) == bool(expected)
 
 
 def test_extenders_that_preempt_have_to_do_something(check: Any) -> None:

@@ -66,22 +66,24 @@ def script() -> dict[str, Any]:
     return runpy.run_path(str(SCRIPT))
 
 
-def tree(folder: Path, minor: int, *, cached: bool) -> str:
+def tree(folder: Path, minor: int, *, cached: bool, patch: str = "2") -> str:
     """Sources as the Go module cache has them, or a checkout."""
-    root = folder / (f"kubernetes@v1.{minor}.2" if cached else "kubernetes")
+    root = folder / (f"kubernetes@v1.{minor}.{patch}" if cached else "kubernetes")
     for module in (
         "apiextensions-apiserver", "apiserver", "client-go", "component-base", "controller-manager",
     ):  # fmt: skip
-        beside = folder / f"{module}@v0.{minor}.2"
+        beside = folder / f"{module}@v0.{minor}.{patch}"
         made = beside if cached else root / "staging/src/k8s.io" / module
         (made / "pkg/features").mkdir(parents=True)
     (root / "pkg/features").mkdir(parents=True)
     (root / "pkg/features/kube_features.go").write_text(KUBERNETES)
     apiserver = (
-        folder / f"apiserver@v0.{minor}.2" if cached else root / "staging/src/k8s.io/apiserver"
+        folder / f"apiserver@v0.{minor}.{patch}"
+        if cached
+        else root / "staging/src/k8s.io/apiserver"
     )
     (apiserver / "pkg/features/kube_features.go").write_text(APISERVER)
-    return str(root) if cached else f"{root}@v1.{minor}.2"
+    return str(root) if cached else f"{root}@v1.{minor}.{patch}"
 
 
 @pytest.mark.parametrize("cached", [True, False])
@@ -102,6 +104,15 @@ def test_the_gates_of_a_version_are_read_from_its_sources(
     }
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_gates_of_a_pre_release_are_those_of_its_minor_version(
+    script: dict[str, Any], tmp_path: Path, cached: bool
+) -> None:
+    found = script["Tree"](tree(tmp_path, 34, cached=cached, patch="0-beta.1"))
+    assert (found.minor, found.version) == (34, "1.34.0-beta.1")
+    assert found.gates()["Plain"] == "on!"
+
+
 @pytest.mark.parametrize("argument", ["/nowhere", "/nowhere@v1.36.3", "/nowhere@main"])
 def test_an_invalid_release_is_rejected(script: dict[str, Any], argument: str) -> None:
     with pytest.raises(SystemExit, match="nowhere"):
@@ -110,13 +121,14 @@ def test_an_invalid_release_is_rejected(script: dict[str, Any], argument: str) -
 
 def test_versions_that_agree_share_a_field(script: dict[str, Any]) -> None:
     known = {29: {"A": "on", "B": "off"}, 30: {"A": "on"}, 31: {"A": "on!", "B": "off"}}
-    text = script["write"]({29: 1, 30: 2, 31: 3}, known)
+    versions = {29: "1.29.1", 30: "1.30.2", 31: "1.31.0-beta.3"}
+    text = script["write"](versions, known)
     assert text.splitlines()[-3:] == [
-        "releases 1.29.1 1.30.2 1.31.3",
+        "releases 1.29.1 1.30.2 1.31.0-beta.3",
         "A 29-30:on 31:on!",
         "B 29:off 31:off",
     ]
-    assert script["read"](text) == ({29: 1, 30: 2, 31: 3}, known)
+    assert script["read"](text) == (versions, known)
 
 
 def test_the_record_is_up_to_date(script: dict[str, Any]) -> None:

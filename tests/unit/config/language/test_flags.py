@@ -257,7 +257,9 @@ def test_gates_are_parsed_in_all_forms_and_the_last_one_counts() -> None:
         (34, {}, True),
         (34, {"DynamicResourceAllocation": False}, False),
         (33, {"AllBeta": True}, True),
-        (99, {}, True),
+        (37, {}, True),
+        (38, {}, None),
+        (99, {}, None),
     ],
 )
 def test_whether_a_gate_is_on(minor: int, explicit: dict[str, bool], expected: bool | None) -> None:

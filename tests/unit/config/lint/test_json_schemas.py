@@ -14,12 +14,14 @@ from kube_scheduler_operator.base.crd_schema import validate_object
 from kube_scheduler_operator.base.objects import mapping
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.json_schema import DESCRIPTIONS
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST_RELEASE
 from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.json_schemas import (
     CATALOG,
     KINDS,
+    catalog,
     recorded_versions,
     schema_files,
     schema_of,
@@ -108,6 +110,12 @@ def test_versions_differ_by_their_fields_and_plugins() -> None:
     assert points(Version(1, 37)) - points(Version(1, 35)) == {
         "placementGenerate", "placementScore", "podGroupPostFilter",
     }  # fmt: skip
+    assert points(Version(1, 38)) - points(Version(1, 37)) == {"placementFeasible"}
+
+
+def test_the_schema_of_a_file_without_a_version_is_that_of_the_newest_release() -> None:
+    (entry,) = catalog()["schemas"]
+    assert entry["url"] == entry["versions"][NEWEST_RELEASE.short]
 
 
 def test_plugins_are_suggested_where_they_work_and_others_are_allowed() -> None:

@@ -53,6 +53,24 @@ def test_the_condition_of_a_version_without_recorded_rules_is_unknown(minor: int
     assert f"the rules of 1.{minor + 1} are not on record" in found.message
 
 
+REMOVED_IN_38 = {"arguments": {"feature-gates": ["DynamicResourceAllocation=true"]}}
+PRE_RELEASE = "the rules of 1.38 are those of the pre-release v1.38.0-beta.0, not of a release"
+
+
+def test_only_the_rules_of_a_release_make_a_configuration_upgradeable() -> None:
+    found = condition(Version(1, 37, 2))
+    assert (found.status, found.reason) == ("Unknown", "NextVersionUnknown")
+    assert PRE_RELEASE in found.message
+
+
+def test_what_a_pre_release_refuses_is_named_with_it() -> None:
+    found = condition(Version(1, 37, 2), REMOVED_IN_38)
+    assert (found.status, found.reason) == ("False", "RefusedByNextVersion")
+    assert "1.38 would refuse the configuration of 1.37" in found.message
+    assert "DynamicResourceAllocation" in found.message
+    assert PRE_RELEASE in found.message
+
+
 def test_what_an_extender_has_to_do_is_named_with_what_is_not_known() -> None:
     extender = {"urlPrefix": "http://x.example", "preemptVerb": "preempt", "weight": 1}
     made = inputs(Version(1, 37, 2), {"extenders": [extender]})

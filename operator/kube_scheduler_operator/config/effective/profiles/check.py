@@ -26,7 +26,9 @@ NO_BASE: Final = "None"
 BASES: Final = (*PRESETS, NO_BASE)
 UNKNOWN_BASE: Final = "UnknownProfile"
 
-_PROFILE_FIELDS: Final = ("plugins", "pluginConfig", "percentageOfNodesToScore")
+_PROFILE_FIELDS: Final = (
+    "plugins", "pluginConfig", "percentageOfNodesToScore", "percentageOfPlacementsToScore",
+)  # fmt: skip
 _FIELDS: Final = ("scheduler", "schedulerName", "base", *_PROFILE_FIELDS)
 
 

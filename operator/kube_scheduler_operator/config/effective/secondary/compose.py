@@ -48,6 +48,7 @@ SETTINGS: Final = (
     "leaderElection",
     "parallelism",
     "percentageOfNodesToScore",
+    "percentageOfPlacementsToScore",
     "podInitialBackoffSeconds",
     "podMaxBackoffSeconds",
 )

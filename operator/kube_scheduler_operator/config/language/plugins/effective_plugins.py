@@ -1,7 +1,8 @@
 """Effective plugins: kube-scheduler's two-stage expansion of a profile's plugin lists.
 
-First, each list is merged with the default list of its point, which only multiPoint has. Then
-multiPoint is expanded to the extension points that each plugin implements.
+First, each list is merged with the default list of its point: that of multiPoint enables plugins,
+and those of other points only disable some. Then multiPoint is expanded to the extension points
+that each plugin implements.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from ....base.objects import entries, mapping
 from ..feature_gates import Gates
 from ..schema import POINTS
 from ..versions import Version
-from .in_tree_plugins import default_plugins, plugins
+from .in_tree_plugins import default_plugins, disabled_by_default, plugins
 
 WILDCARD: Final = "*"
+MULTI_POINT: Final = "multiPoint"
 WEIGHTED: Final = ("score", "placementScore")
 """Extension points at which a plugin's weight counts."""
 
@@ -68,10 +70,12 @@ def _effective(lists: Mapping[str, Any], gates: Gates) -> EffectivePlugins:
     known = _points(gates.version)
     sets = {
         # Most profiles have no lists at most points.
-        point: merge_with_defaults(_EMPTY, read_set(lists[point])) if lists.get(point) else _EMPTY
+        point: merge_with_defaults(default_set(gates, point), read_set(lists[point]))
+        if lists.get(point)
+        else default_set(gates, point)
         for point in POINTS
     }
-    multi = merge_with_defaults(default_set(gates), read_set(lists.get("multiPoint")))
+    multi = merge_with_defaults(default_set(gates, MULTI_POINT), read_set(lists.get(MULTI_POINT)))
 
     points: dict[str, tuple[PluginEntry, ...]] = {}
     duplicates: list[tuple[str, str]] = []
@@ -91,10 +95,13 @@ def _effective(lists: Mapping[str, Any], gates: Gates) -> EffectivePlugins:
     return EffectivePlugins(points, tuple(duplicates), weights, named, unknown)
 
 
-@lru_cache(maxsize=16)
-def default_set(gates: Gates) -> PluginSet:
-    """Return the default plugins, which are enabled at multiPoint."""
-    return PluginSet(tuple(PluginEntry(*plugin) for plugin in default_plugins(gates)))
+@lru_cache(maxsize=256)
+def default_set(gates: Gates, point: str) -> PluginSet:
+    """Return the default list of a point."""
+    if point == MULTI_POINT:
+        return PluginSet(tuple(PluginEntry(*plugin) for plugin in default_plugins(gates)))
+    disabled = disabled_by_default(gates, point)
+    return PluginSet(disabled=disabled) if disabled else _EMPTY
 
 
 @cache

@@ -1,7 +1,7 @@
 """kube-scheduler's in-tree plugins: versions, extension points, default weights.
 
-Recorded for Kubernetes 1.29 to 1.37 from the methods of the plugins' Go types and the defaults of
-pkg/scheduler/apis/config/v1.
+Recorded for Kubernetes 1.29 to 1.37, and for a pre-release of 1.38, from the methods of the
+plugins' Go types and the defaults of pkg/scheduler/apis/config/v1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from ..feature_gates import Gates
 from ..versions import Version
 
 OLDEST: Final = Version(1, 29)
-NEWEST: Final = Version(1, 37)
+NEWEST: Final = Version(1, 38)
+PRE_RELEASES: Final[Mapping[int, Version]] = {38: Version(1, 38, 0, "beta.0")}
+"""The minors whose rules are those of a pre-release, because there is no release yet."""
+NEWEST_RELEASE: Final = Version(1, min(PRE_RELEASES, default=NEWEST.minor + 1) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,15 +92,18 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         points_until={"preScore": 31, "postBind": 31},
     ),
     "DefaultPreemption": Plugin(
-        ("preEnqueue", "postFilter", "podGroupPostFilter"),
-        points_since={"preEnqueue": 32, "podGroupPostFilter": 37},
+        ("preEnqueue", "postFilter", "reserve", "podGroupPostFilter"),
+        points_since={"preEnqueue": 32, "podGroupPostFilter": 37, "reserve": 38},
     ),
     "NodeResourcesBalancedAllocation": Plugin(_SCORE),
     "ImageLocality": Plugin(("score",)),
     "DefaultBinder": Plugin(("bind",)),
     "NodeDeclaredFeatures": Plugin(_FILTER, since=35),
     "GangScheduling": Plugin(
-        ("preEnqueue", "reserve", "permit"), since=35, points_until={"reserve": 35}
+        ("preEnqueue", "reserve", "permit", "placementFeasible"),
+        since=35,
+        points_since={"placementFeasible": 38},
+        points_until={"reserve": 35, "permit": 37},
     ),
     "TopologyPlacementGenerator": Plugin(("placementGenerate",), since=36),
     "PodGroupPodsCount": Plugin(("placementScore",), since=36),
@@ -128,9 +134,13 @@ _GATED: Final = {
     "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
     "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
 }
+_GATED_UNTIL: Final = {"SchedulingGates": 37, "DynamicResources": 37}
+"""The last minor that has the gate of a plugin; later ones always enable the plugin by default."""
 _GANGS_SINCE: Final = 37
 """The minor in which GenericWorkload replaced the gate GangScheduling."""
 _NODE_NAME_FIRST_SINCE: Final = 37
+_PREEMPTION_RESERVES_SINCE: Final = 38
+_PREEMPTION: Final = frozenset({"DefaultPreemption"})
 
 
 def on_record(version: Version) -> bool:
@@ -164,7 +174,14 @@ def plugin_gate(name: str, minor: int) -> str:
     """Return the feature gate on which a plugin's default depends; empty if it has none."""
     if name == "GangScheduling" and minor >= _GANGS_SINCE:
         return "GenericWorkload"
-    return _GATED.get(name, "")
+    return _GATED.get(name, "") if minor <= _GATED_UNTIL.get(name, minor) else ""
+
+
+def disabled_by_default(gates: Gates, point: str) -> frozenset[str]:
+    """Return the plugins that are enabled by default at multiPoint, but not at this point."""
+    if point == "reserve" and gates.version.minor >= _PREEMPTION_RESERVES_SINCE:
+        return frozenset() if gates.enabled("GenericWorkload") else _PREEMPTION
+    return frozenset()
 
 
 def default_plugins(gates: Gates) -> list[tuple[str, int]]:

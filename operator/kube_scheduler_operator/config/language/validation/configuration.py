@@ -22,7 +22,7 @@ from .known_plugins import UNKNOWN_PLUGIN
 from .profiles import (
     ValidatedProfile,
     ignores_resources,
-    validate_percentage,
+    validate_percentages,
     validate_profile,
     validate_profiles,
 )
@@ -55,7 +55,7 @@ def validate_config(
         return problems
     others = {key: value for key, value in config.items() if key != "profiles"}
     config = decoded(others, CONFIGURATION, target.minor)
-    problems += _top_level(config)
+    problems += _top_level(config, target)
     problems += _leader_election(election or config.get("leaderElection", {}))
     problems += validate_profiles(read or [validate_profile({}, target, ignores=ignores)])
     problems += validate_extenders(config.get("extenders", ()))
@@ -155,11 +155,11 @@ def _type_meta(config: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(INVALID, (key,), f'must be "{expected}"')
 
 
-def _top_level(config: Mapping[str, Any]) -> Iterator[Problem]:
+def _top_level(config: Mapping[str, Any], target: Target) -> Iterator[Problem]:
     if config.get("parallelism", 16) <= 0:
         message = "must be greater than 0; use 1 or more (default: 16)"
         yield Problem(INVALID, ("parallelism",), message)
-    yield from validate_percentage(config)
+    yield from validate_percentages(config, target)
     initial, longest = (
         config.get("podInitialBackoffSeconds", 1),
         config.get("podMaxBackoffSeconds", 10),

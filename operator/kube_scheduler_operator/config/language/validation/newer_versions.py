@@ -1,7 +1,8 @@
-"""Versions of Kubernetes that are newer than the tables of this package.
+"""Versions of Kubernetes that are newer than the releases in the tables of this package.
 
-The rules of the newest recorded version apply to them, but names that it does not have are only
-warnings, because a newer kube-scheduler may have them.
+The rules of the newest recorded version apply to those that the tables lack, but names that it does
+not have are only warnings, because a newer kube-scheduler may have them. A version of which a
+pre-release is on record has the rules of that.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 from ....base.decoding import UNKNOWN_FIELD
 from ....base.findings import WARNING, Finding, Problem
 from ..decode import decode_problems
-from ..plugins.in_tree_plugins import NEWEST, OLDEST, newer_than_recorded
+from ..plugins.in_tree_plugins import NEWEST, OLDEST, PRE_RELEASES, newer_than_recorded
 from ..plugins.target_scheduler import Target
 from ..schema import CONFIGURATION
 from ..versions import Version
@@ -26,13 +27,23 @@ _MAY_BE_NEW: Final = frozenset((UNKNOWN_FIELD, UNKNOWN_PLUGIN, WRONG_POINT))
 
 
 def newer_version_note(version: Version) -> str:
-    """Explain the effect of a version that is newer than the tables; empty if it is not."""
+    """Explain the effect of a version newer than the recorded releases; empty if it is not."""
+    if version.minor in PRE_RELEASES:
+        return pre_release_note(version)
     if not newer_than_recorded(version):
         return ""
     return (
         f"Kubernetes {version.short} is newer than the versions on record ({OLDEST.short} to "
         f"{NEWEST.short}), so the rules of {NEWEST.short} apply, and kube-scheduler itself decides "
         f"on fields and plugins that {NEWEST.short} does not have"
+    )
+
+
+def pre_release_note(version: Version) -> str:
+    """Name the pre-release whose rules a version has."""
+    return (
+        f"the rules of {version.short} are those of the pre-release {PRE_RELEASES[version.minor]}, "
+        "not of a release, which may differ"
     )
 
 

@@ -50,12 +50,19 @@ _NEVER_MATCHING: Final = f"{FIT}Args"
 type of the arguments with one that they never have."""
 
 
-def validate_percentage(owner: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check percentageOfNodesToScore, at the top level or in a profile."""
-    value = owner.get("percentageOfNodesToScore", 0)
-    if not 0 <= value <= 100:
-        message = f"{value} is out of range; use 0 to 100"
-        yield Problem(INVALID, ("percentageOfNodesToScore",), message)
+_PLACEMENTS: Final = "percentageOfPlacementsToScore"
+_PLACEMENTS_GATE: Final = "TopologyAwareWorkloadScheduling"
+
+
+def validate_percentages(owner: Mapping[str, Any], target: Target) -> Iterator[Problem]:
+    """Check the shares of nodes and placements to score, at the top level or in a profile."""
+    for name in ("percentageOfNodesToScore", _PLACEMENTS):
+        value = owner.get(name, 0)
+        if name == _PLACEMENTS and name in owner and not target.gates.enabled(_PLACEMENTS_GATE):
+            message = f"it needs the feature gate {_PLACEMENTS_GATE}; enable that or remove it"
+            yield Problem(INVALID, (name,), message)
+        elif not 0 <= value <= 100:
+            yield Problem(INVALID, (name,), f"{value} is out of range; use 0 to 100")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +181,7 @@ def validate_profiles(profiles: Sequence[ValidatedProfile]) -> Iterator[Problem]
 def _rules(
     profile: Mapping[str, Any], effective: EffectivePlugins, target: Target, *, ignores: bool
 ) -> Iterator[Problem]:
-    yield from validate_percentage(profile)
+    yield from validate_percentages(profile, target)
     yield from _plugin_lists(profile, target)
     yield from _framework(effective, target)
     yield from _plugin_config(profile, effective, target, ignores=ignores)

@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from ....base.foreign_text import foreign
 from ....base.objects import entries, mapping
-from ..plugins.in_tree_plugins import NEWEST, OLDEST, newer_than_recorded
+from ..plugins.in_tree_plugins import NEWEST, OLDEST, PRE_RELEASES, newer_than_recorded
 from ..versions import Version
+from .newer_versions import pre_release_note
 
 VICTIMLESS_CANDIDATES_SINCE: Final = Version(1, 38)
 """https://github.com/kubernetes/kubernetes/pull/135486"""
@@ -43,6 +44,7 @@ class UpgradeStep:
     refused: tuple[str, ...] = ()  # errors that no older version has
     duties: tuple[str, ...] = ()  # what extenders have to do from this version on
     unknown: str = ""  # why it is not known whether this version starts; empty: it is
+    pre_release: str = ""  # whose rules these are; empty: those of a release
 
 
 def upgrade_steps(
@@ -68,7 +70,8 @@ def upgrade_steps(
         new = [refusal for refusal in refusals(version) if refusal.identity not in known]
         known.update(refusal.identity for refusal in new)
         texts = tuple(dict.fromkeys(refusal.text for refusal in new))
-        steps.append(UpgradeStep(version, texts, duties, "" if texts else unknown))
+        pre_release = pre_release_note(version) if minor in PRE_RELEASES else ""
+        steps.append(UpgradeStep(version, texts, duties, "" if texts else unknown, pre_release))
     return tuple(steps)
 
 

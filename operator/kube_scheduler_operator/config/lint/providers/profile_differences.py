@@ -23,6 +23,11 @@ _SCORING: Final[Mapping[str, tuple[str, ...]]] = {
 """Plugin -> its arguments that do not decide whether a node is feasible."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _TYPE: Final = ("apiVersion", "kind")
+_PERCENTAGES: Final[Mapping[str, str]] = {
+    "percentageOfNodesToScore": "score",
+    "percentageOfPlacementsToScore": "placementScore",
+}
+"""Field -> the extension point that it limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,10 @@ def profile_differences(
     """Yield the differences of two valid profiles at some extension points."""
     yield from _plugins(profile, other, gates, points)
     yield from _arguments(profile, other, gates, points)
-    percentage = profile.get("percentageOfNodesToScore")
-    if percentage != other.get("percentageOfNodesToScore") and "score" in points:
-        yield ProfileDifference(("percentageOfNodesToScore",), f"it is {percentage}")
+    for name, point in _PERCENTAGES.items():
+        percentage = profile.get(name)
+        if percentage != other.get(name) and point in points:
+            yield ProfileDifference((name,), f"it is {percentage}")
 
 
 def plugin_arguments(profile: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from kube_scheduler_operator.config.language.plugins.in_tree_plugins import defa
 from kube_scheduler_operator.config.language.versions import Version
 
 GATES = Gates(Version(1, 35))
+V38 = Version(1, 38)
 
 
 def points(plugins: Any, gates: Gates = GATES) -> dict[str, list[str]]:
@@ -31,6 +32,23 @@ def test_defaults_run_at_every_point_that_they_implement() -> None:
     assert found["reserve"] == found["preBind"] == ["VolumeBinding", "DynamicResources"]
     assert found["bind"] == ["DefaultBinder"]
     assert found["permit"] == found["postBind"] == found["placementScore"] == []
+
+
+def test_preemption_reserves_by_default_only_for_groups_of_pods() -> None:
+    """From 1.38 on: the default list of reserve disables DefaultPreemption without the gate."""
+    others = ["VolumeBinding", "DynamicResources"]
+    assert points({}, Gates(V38))["reserve"] == others
+    groups = Gates(V38, {"GenericWorkload": True})
+    assert points({}, groups)["reserve"] == [*others, "DefaultPreemption"]
+    assert points({}, groups)["placementFeasible"] == ["GangScheduling"]
+    assert points({}, groups)["permit"] == []
+    listed = {"reserve": {"enabled": [{"name": "DefaultPreemption"}]}}
+    assert points(listed, Gates(V38))["reserve"] == [*others, "DefaultPreemption"]
+
+
+def test_plugins_whose_gate_was_removed_are_default_plugins() -> None:
+    enabled = {name for name, _ in default_plugins(Gates(V38))}
+    assert {"SchedulingGates", "DynamicResources"} <= enabled
 
 
 def test_default_score_weights() -> None:

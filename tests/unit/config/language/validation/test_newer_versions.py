@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.findings import WARNING, format_path
-from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.feature_gates import Gates, has_gate
 from kube_scheduler_operator.config.language.plugins.effective_plugins import effective_plugins
-from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import (
+    NEWEST,
+    NEWEST_RELEASE,
+    PRE_RELEASES,
+)
 from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
 from kube_scheduler_operator.config.language.validation.newer_versions import newer_version_note
 from kube_scheduler_operator.config.language.versions import Version
@@ -98,13 +102,25 @@ def test_the_default_plugins_are_those_of_the_newest_version() -> None:
     assert points[0]["filter"]
 
 
-def test_only_a_newer_version_has_a_note() -> None:
-    assert newer_version_note(NEWEST) == newer_version_note(Version(1, 20)) == ""
+def test_only_a_version_newer_than_the_releases_has_a_note() -> None:
+    assert newer_version_note(NEWEST_RELEASE) == newer_version_note(Version(1, 20)) == ""
     note = newer_version_note(NEXT)
     assert note.startswith(
         f"Kubernetes {NEXT.short} is newer than the versions on record (1.29 to "
     )
     assert f"so the rules of {NEWEST.short} apply" in note
+
+
+@pytest.mark.parametrize(("minor", "compared"), PRE_RELEASES.items())
+def test_a_version_without_a_release_names_the_pre_release(minor: int, compared: Version) -> None:
+    assert compared.pre
+    assert compared.minor == minor
+    assert newer_version_note(Version(1, minor)) == (
+        f"the rules of 1.{minor} are those of the pre-release {compared}, not of a release, which "
+        "may differ"
+    )
+    assert has_gate(Version(1, minor), "AddedWithTheRelease") is None
+    assert has_gate(Version(1, minor), "VolumeCapacityPriority") is False
 
 
 def test_recorded_versions_have_no_such_warnings() -> None:

@@ -39,6 +39,16 @@ def test_a_version_without_recorded_rules_is_not_known() -> None:
     assert step.unknown.startswith(f"the rules of {following.short} are not on record")
 
 
+def test_the_rules_of_a_pre_release_are_named_with_and_without_a_refusal() -> None:
+    for before in (V34, V37):
+        step = upgrade_steps(before, Version(1, 38), refusals, ())[-1]
+        assert step.pre_release.startswith("the rules of 1.38 are those of the pre-release v1.38.0")
+    (step,) = upgrade_steps(V37, Version(1, 38), lambda v: refusals(Version(1, v.minor - 2)), ())
+    assert step.refused
+    assert step.pre_release
+    assert not any(step.pre_release for step in upgrade_steps(V34, V37, refusals, ()))
+
+
 def test_a_doubt_remains_where_nothing_is_refused() -> None:
     steps = upgrade_steps(V34, V37, refusals, (), "plugins of its own")
     assert [step.unknown for step in steps] == ["plugins of its own", "", "plugins of its own"]
