@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.simulate import pending
+from kube_scheduler_operator.simulate import diagnosis
 
 from .expect import condition_of
 
@@ -79,11 +79,12 @@ def expect_status(code: int, document: Mapping[str, Any], truth: Truth) -> None:
 
 def expect_waiting(name: str, kind: str, explained: Mapping[str, Any], truth: Truth) -> None:
     """What `pending` and `why` report of a waiting Pod that fits, of the scheduler `name`."""
-    if kind == pending.NOT_SIMULATED:
+    assert kind == explained["outcome"]
+    if kind == diagnosis.NOT_SIMULATED:
         assert explained["problem"], "both do not know the configuration"
         return
     assert (explained["idle"] != "") is (name in truth.idle), explained["idle"]
-    assert kind == (pending.IDLE if name in truth.idle else pending.QUEUED)
+    assert kind == (diagnosis.IDLE if name in truth.idle else diagnosis.QUEUED)
 
 
 def expect_simulated(name: str, document: Mapping[str, Any], truth: Truth) -> None:

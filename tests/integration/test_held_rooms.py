@@ -18,7 +18,7 @@ import pytest
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate import lifts, probes
 from kube_scheduler_operator.simulate.configuration import default_configuration, only
-from kube_scheduler_operator.simulate.diagnosis import Explanation
+from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.placements import placements
 from kube_scheduler_operator.simulate.run import RunOptions
 from kube_scheduler_operator.simulate.why import explain
@@ -82,8 +82,8 @@ def options(kube_scheduler_binary: Path) -> RunOptions:
 
 
 @pytest.fixture
-def why(options: RunOptions) -> Callable[[list[Object], str], Explanation]:
-    def ask(objects: list[Object], name: str) -> Explanation:
+def why(options: RunOptions) -> Callable[[list[Object], str], Diagnosis]:
+    def ask(objects: list[Object], name: str) -> Diagnosis:
         world = world_of(objects)
         made = next(each for each in objects if each["metadata"]["name"] == name)
         return asyncio.run(explain(world, {**made, "apiVersion": "v1"}, options))

@@ -407,16 +407,18 @@ def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary
     effect = asyncio.run(_effect(world, before, after))
     taint = "node(s) had untolerated taint(s)"
     affinity = "node(s) didn't match Pod's node affinity/selector"
-    assert {reason: sorted(pods) for reason, pods in effect.lost.items()} == {
+    assert {loss.reason: sorted(loss.pods) for loss in effect.lost} == {
         f"{affinity}; {taint}": ["default/held-0", "default/held-1", "default/held-2"]
     }
-    assert list(effect.newly_waiting.values()) == [["default/waiting"]]
+    assert [loss.pods for loss in effect.newly_waiting] == [["default/waiting"]]
     assert effect.newly_fitting == ["default/helped"]
     assert (len(effect.elsewhere), effect.tried) == (1, 6)
     other = replace(after, config={**default_configuration(), "profiles": [
         {"schedulerName": "renamed"}]})  # fmt: skip
     renamed = asyncio.run(_effect(world, after, other))
-    assert list(renamed.lost) == ['no scheduler serves spec.schedulerName "default-scheduler"']
+    assert [loss.reason for loss in renamed.lost] == [
+        'no scheduler serves spec.schedulerName "default-scheduler"'
+    ]
     same = asyncio.run(_effect(world, after, after))
     assert list(same.sentences()) == ["each of 6 pods can be placed as today"]
 
@@ -482,9 +484,9 @@ def test_an_edit_of_what_an_agent_decides_by_is_tried_at_the_load_of_the_moment(
 
     old, new = rules(*before), rules(*after)
     effect = asyncio.run(_effect(world, old, new))
-    (reason,) = effect.lost
-    assert (reason.startswith("load-aware: "), effect.lost[reason]) == (True, ["default/web-1"])
-    assert list(effect.newly_waiting.values()) == [["default/web-2"]]
+    (loss,) = effect.lost
+    assert (loss.reason.startswith("load-aware: "), loss.pods) == (True, ["default/web-1"])
+    assert [each.pods for each in effect.newly_waiting] == [["default/web-2"]]
     (unknown,) = placement_run.at_another_load(old.extenders, new.extenders)
     assert "SchedulerExtender load rejects at another load" in unknown
 

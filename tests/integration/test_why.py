@@ -7,8 +7,10 @@ Pending in a real cluster.
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -436,3 +438,92 @@ def test_what_makes_room_for_the_pod_of_a_daemon_set_is_named(why: Callable[...,
         "2 of 2 pods run on the node (allocatable pods)",
         "the pod is for node a alone: DaemonSet agent has one for each node",
     }
+
+
+# --- patches --------------------------------------------------------------------------------------
+
+
+def _apply(files: Files, patch: list[Object]) -> None:
+    """Make the edits: list positions that are removed come last first."""
+    for edit in sorted(patch, key=lambda edit: edit["field"], reverse=True):
+        kind, _, name = edit["object"].partition(" ")
+        holder: Any = files.objects[kind, name.removeprefix("default/")]
+        *path, last = (
+            int(index) if index.isdigit() else index or key
+            for key, index in re.findall(r"(\w+)|\[([^\]]+)\]", edit["field"])
+        )
+        for step in path:
+            holder = holder[step]
+        if edit["to"] is None:
+            assert holder.pop(last) == edit["from"]
+        elif isinstance(holder, list) and last == len(holder):
+            holder.append(edit["to"])
+        else:
+            assert (holder.get(last) if isinstance(holder, dict) else holder[last]) == edit["from"]
+            holder[last] = edit["to"]
+
+
+def _taint(files: Files) -> None:
+    for one in files.nodes:
+        one["spec"]["taints"] = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    files.waiting["spec"]["tolerations"] = [{"key": "other", "operator": "Exists"}]
+
+
+def _cordon(files: Files) -> None:
+    for one in files.nodes:
+        one["spec"]["unschedulable"] = True
+
+
+def _too_much(files: Files) -> None:
+    files.running("2")
+    files.requests()["cpu"] = "3"
+
+
+def _wrong_label(files: Files) -> None:
+    files.waiting["spec"]["nodeSelector"] = {"disk": "ssd", "example.com/gpu": "yes"}
+
+
+def _spread(files: Files) -> None:
+    rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
+    selector = {"labelSelector": {"matchLabels": {"app": "web"}}}
+    files.waiting["spec"]["topologySpreadConstraints"] = [rule | selector | {"minDomains": 5}]
+    files.running()
+
+
+def _port(files: Files) -> None:
+    ports = [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
+    files.running()
+    for one in [*files.objects.values()]:
+        if one["kind"] == "Pod":
+            one["spec"]["containers"][0]["ports"] = [*ports]
+
+
+def _apart(files: Files) -> None:
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    files.waiting["spec"]["affinity"] = {"podAntiAffinity": required}
+    files.running()
+
+
+def _several(files: Files) -> None:
+    _wrong_label(files)
+    files.requests()["cpu"] = "9"
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [_taint, _cordon, _too_much, _wrong_label, _spread, _port, _apart, _several],
+    ids=lambda arrange: arrange.__name__,
+)
+def test_the_patch_of_a_fix_makes_the_pod_fit_on_its_nodes(
+    why: Callable[..., Any], arrange: Callable[[Files], None]
+) -> None:
+    files = Files()
+    arrange(files)
+    fixes = [fix for fix in why(files)["fixes"] if fix["kind"] != "node"]
+    assert fixes
+    for fix in fixes:
+        assert fix["patch"], fix
+        changed = copy.deepcopy(files)
+        _apply(changed, fix["patch"])
+        assert sorted(why(changed)["candidates"]) == sorted(fix["nodes"]), fix

@@ -1,7 +1,8 @@
 """Dataclasses as declarations for decoding.py: the type of each field, from its annotation.
 
 `Annotated[int, Number(whole=True, least=0)]` names the type itself. A field's name in a document is
-its name in the class as `Naming` spells it, or the one given with `named`.
+its name in the class as `Naming` spells it, or the one given with `named`. `document_of` writes
+what such a declaration reads.
 """
 
 from __future__ import annotations
@@ -56,16 +57,50 @@ class Naming(NamedTuple):
 
     name: Callable[[str], str]  # the name of an attribute
     null_is_absent: bool  # whether null means that a field is absent
+    has_own_names: bool  # whether `named` counts
+
+    def of(self, field: dataclasses.Field[Any]) -> str:
+        own: str | None = field.metadata.get(_NAME) if self.has_own_names else None
+        return self.name(field.name) if own is None else own
 
 
-KUBERNETES: Final = Naming(camel_case, null_is_absent=True)
-PYTHON: Final = Naming(str, null_is_absent=False)
+KUBERNETES: Final = Naming(camel_case, null_is_absent=True, has_own_names=True)
+PYTHON: Final = Naming(str, null_is_absent=False, has_own_names=False)
 """For documents between processes of this project."""
 
 
-def named(name: str, default: Any = dataclasses.MISSING) -> Any:
-    """Declare a field whose name in documents does not follow its `Naming`."""
-    return dataclasses.field(default=default, metadata={_NAME: name})
+def named(
+    name: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    default_factory: Any = dataclasses.MISSING,
+) -> Any:
+    """Declare a field whose name in documents does not follow its `Naming`.
+
+    With the name "", documents do not have it.
+    """
+    metadata = {_NAME: name}
+    if default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=default_factory, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def document_of(value: Any) -> Any:
+    """Return dataclasses and what they contain as a document.
+
+    A dataclass may name in `DERIVED` properties that its documents have as well.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        own = {KUBERNETES.of(field): getattr(value, field.name) for field in fields}
+        own.pop("", None)
+        derived = {camel_case(name): getattr(value, name) for name in getattr(value, "DERIVED", ())}
+        return {name: document_of(item) for name, item in (own | derived).items()}
+    if isinstance(value, collections.abc.Mapping):
+        return {str(key): document_of(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [document_of(item) for item in value]
+    return value
 
 
 @cache
@@ -130,8 +165,7 @@ def _record(made: Any, naming: Naming) -> Record:
     hints = hints_of(made)
     fields = {}
     for field in dataclasses.fields(made):
-        if field.init:
-            name = field.metadata.get(_NAME) or naming.name(field.name)
+        if field.init and (name := naming.of(field)):
             kind = type_of(hints[field.name], naming)
             is_required = (
                 field.default is dataclasses.MISSING

@@ -14,10 +14,11 @@ from typing import Any, Final
 from ..base.quantities import amount as parsed
 from ..base.quantities import amounts
 from ..scheduling.policies.pods import Demand
-from .constraint import Constraint, Rank, different_texts, quantity_text
+from .constraint import Constraint, Rank, different_texts, no_edits, quantity_text
 from .constraints import FAMILIES, without
 from .decisions import PodDecision
-from .diagnosis import Awaited, Cause, Explanation, Fix, Group
+from .diagnosis import Awaited, Cause, Diagnosis, Fix, Group
+from .edits import Edit, edits
 from .kinds import BY_KIND, HOSTNAME, IMPOSSIBLE, NODES, PODS, Object, pod_name
 from .leaving import LeavingPod, leaving_pods, reserving_pods, resized
 from .less import reduce_request
@@ -54,7 +55,7 @@ class AdviceSearch:
 
     def __init__(
         self,
-        answer: Explanation,
+        answer: Diagnosis,
         world: World,
         pod: Object,
         constraints: Sequence[Constraint],
@@ -103,7 +104,9 @@ class AdviceSearch:
         for awaited in self._answer.awaited:
             if hanging := [pod for pod in awaited.pods if pod.hangs]:
                 text = ", and ".join(map(unblocking, hanging[:_MOST_NAMED]))
-                self._answer.fixes.append(Fix(text, awaited.nodes, size=-1, rank=Rank.MEND))
+                ended = tuple(Edit(f"Pod {pod.pod}") for pod in hanging)
+                fix = Fix(text, awaited.nodes, size=-1, rank=Rank.MEND, patch=ended)
+                self._answer.fixes.append(fix)
 
     async def _awaited(self, leaving: Sequence[tuple[Object, LeavingPod]]) -> Awaited | None:
         """Return the fewest of these pods without which the pod fits; None: it does not."""
@@ -152,6 +155,7 @@ class AdviceSearch:
                 explanation.fixes.append(replace(fix, size=fix.size or size))
             else:
                 fix = Fix(constraint.fix, tuple(nodes or ()), size=size, rank=constraint.rank)
+                fix = replace(fix, patch=self._patch([constraint], fix.nodes))
                 explanation.fixes.append(self._edited(fix, constraint.field))
         explanation.fixes += await self._repairs(helps)
         explanation.impossible = list(self._impossible(usage))
@@ -176,17 +180,20 @@ class AdviceSearch:
 
         for other in await movable(self._world, node, self._lifts, fits):
             text = f"delete pod {other} of node {node}, or move it to another node"
-            self._answer.fixes.append(Fix(text, (node,), size=1, rank=Rank.MEND))
+            fix = Fix(text, (node,), size=1, rank=Rank.MEND, patch=(Edit(f"Pod {other}"),))
+            self._answer.fixes.append(fix)
         value = priority_above(self._world, node)
         if value is None or priority_of(self._pod) >= value:
             return
-        raised = probe(self._pod, 0, self._answer.scheduler)
-        raised["spec"] |= {"priority": value, "preemptionPolicy": "PreemptLowerPriority"}
+        changed = copy.deepcopy(self._pod)
+        changed["spec"] |= {"priority": value, "preemptionPolicy": "PreemptLowerPriority"}
+        raised = probe(changed, 0, self._answer.scheduler)
         (decision,) = (await self._run.schedule([raised])).values()
         if decision.preempted:
             victims = ", ".join(decision.preempted)
             text = f"use a PriorityClass with a value of at least {value}: it preempts {victims}"
-            fix = Fix(text, (node,), size=2, rank=Rank.RULE)
+            patch = self._edits(changed)
+            fix = Fix(text, (node,), size=2, rank=Rank.RULE, patch=patch)
             self._answer.fixes.append(self._edited(fix, "spec.priorityClassName"))
 
     async def _repairs(self, constraints: Iterable[Constraint]) -> list[Fix]:
@@ -207,13 +214,14 @@ class AdviceSearch:
         # kube-scheduler reads them independently of pods, and names one that it does not know.
         while any(pod_name(obj) in answer.message for obj in needed for answer in answers):
             answers = await self._ask(changed)
-        return [
-            self._edited(
-                Fix(repair.text, tuple(nodes), 1, size, repair.rank, repair.object), repair.field
-            )
-            for (repair, size), decision in zip(repairs, answers, strict=True)
-            if (nodes := decision.candidates)
-        ]
+        fixes = []
+        for (repair, size), (pod, _), decision in zip(repairs, changed, answers, strict=True):
+            if nodes := tuple(decision.candidates or ()):
+                of_pod = repair.field and not repair.object
+                patch = self._edits(pod) if of_pod else tuple(repair.others(nodes))
+                fix = Fix(repair.text, nodes, 1, size, repair.rank, repair.object, patch=patch)
+                fixes.append(self._edited(fix, repair.field))
+        return fixes
 
     def _edited(self, fix: Fix, field: str) -> Fix:
         """Name the object and the field that a user edits, from a path in the pod."""
@@ -221,6 +229,17 @@ class AdviceSearch:
             return replace(fix, field=field)
         title, prefix = edited_object(self._world, self._pod)
         return replace(fix, object=title, field=f"{prefix}{field}")
+
+    def _edits(self, changed: Object) -> tuple[Edit, ...]:
+        """Return how the object that a user edits makes a changed pod."""
+        return edits(*edited_object(self._world, self._pod), self._pod, changed)
+
+    def _patch(self, constraints: Sequence[Constraint], nodes: Sequence[str]) -> tuple[Edit, ...]:
+        """Return what ends these constraints, as far as is known."""
+        removed = (each for each in constraints if each.rank != Rank.MEND)
+        changed = without(self._pod, (each for each in removed if each.others == no_edits))
+        others = (edit for each in constraints for edit in each.others(nodes))
+        return (*self._edits(changed), *others)
 
     async def _smaller_request(
         self, constraint: Constraint, nodes: Sequence[str], usage: Utilization
@@ -242,11 +261,13 @@ class AdviceSearch:
                     f"request {less} of {resource} instead of {before}",
                     tuple(answer.candidates),
                     rank=Rank.LESS,
+                    patch=self._edits(changed),
                 )
         # `without` leaves the overhead out as well.
         overhead = resource in (self._pod["spec"].get("overhead") or {})
         also = ", and use no RuntimeClass with an overhead of it" if overhead else ""
-        return Fix(f"request no {resource}{also}", tuple(nodes), size=_LARGEST, rank=Rank.NOTHING)
+        text, patch = f"request no {resource}{also}", self._patch([constraint], nodes)
+        return Fix(text, tuple(nodes), size=_LARGEST, rank=Rank.NOTHING, patch=patch)
 
     def _impossible(self, usage: Utilization) -> Iterator[str]:
         nodes = usage.allocatable.values()
@@ -277,7 +298,9 @@ class AdviceSearch:
             if decision.candidates:
                 text = ", and ".join(constraint.fix for constraint in constraints)
                 rank = max(constraint.rank for constraint in constraints)
-                yield Fix(text, tuple(decision.candidates), len(constraints), rank=rank)
+                nodes = tuple(decision.candidates)
+                patch = self._patch(constraints, nodes)
+                yield Fix(text, nodes, len(constraints), rank=rank, patch=patch)
 
     async def _new_nodes(self) -> None:
         """Add one more node like each kind of node that there is, and see where the pod fits."""

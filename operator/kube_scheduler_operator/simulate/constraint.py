@@ -11,12 +11,21 @@ from operator import getitem
 from typing import Any, Final
 
 from ..base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY
+from .edits import Edit
 from .kinds import Object
 
 _IN_BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
 
 Change = Callable[[Object], None]
 """Changes a pod in place."""
+
+OtherEdits = Callable[[Sequence[str]], Iterable[Edit]]
+"""Returns the edits of other objects that have the effect of a `Change`, from the nodes where the
+pod fits then."""
+
+
+def no_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
+    return ()
 
 
 class Rank(IntEnum):
@@ -40,6 +49,7 @@ class RuleRepair:
     rank: Rank = Rank.RULE
     object: str = ""  # Kind namespace/name that has the field; empty: what the pod's owner edits
     objects: tuple[Object, ...] = ()  # that the changed pod needs
+    others: OtherEdits = no_edits  # what is edited, if `field` is none of the pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class Constraint:
     repairs: Callable[[], Iterable[RuleRepair]] = tuple
     # the family that names the same fact: what it excludes, this one does not name again
     named_by: str = ""
+    others: OtherEdits = no_edits  # what `fix` edits without `field`, as far as is known
     words: str = ""  # a part of kube-scheduler's reason for it; empty: that is not known
 
     def reasons(self, of_family: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_NAME
+from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME
 from .kinds import Object
 
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -68,6 +68,14 @@ def scheduled_condition(pod: Mapping[str, Any]) -> Object:
         if condition.get("type") == "PodScheduled":
             return dict(condition)
     return {}
+
+
+def failed_attempt(pod: Mapping[str, Any]) -> str:
+    """Return the error of its scheduler's last attempt; empty if that ended without one."""
+    last = scheduled_condition(pod)
+    failed = last.get("status") == "False" and last.get("reason") == ERROR
+    message = str(last.get("message") or "without a message")
+    return foreign(message, FOREIGN_MESSAGE) if failed else ""
 
 
 def unknown_scheduler(scheduler_name: str) -> str:

@@ -19,6 +19,7 @@ from ..base.limits import FOREIGN_REASON
 from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
 from .constraint import Constraint, Rank, RuleRepair, containers
+from .edits import edits
 from .kinds import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -325,8 +326,12 @@ class _Demand:
             entry.pop("resourceClaimTemplateName", None)
             entry["resourceClaimName"] = name
 
-        title = f"ResourceClaim {pod_name(self.claim)}" if field else ""
-        return RuleRepair(text, use, field, rank, title, (claim,))
+        if not field:
+            return RuleRepair(text, use, rank=rank, objects=(claim,))
+        title = f"ResourceClaim {pod_name(self.claim)}"
+        specs = ({"spec": one["spec"]} for one in (self.claim, claim))
+        edited = edits(title, "", *specs)
+        return RuleRepair(text, use, field, rank, title, (claim,), lambda _: edited)
 
 
 def _counted(count: int) -> str:

@@ -1,14 +1,32 @@
-"""Why a pod has no node, or is where it is: the answer that text and JSON are made from."""
+"""Why a pod has no node, or is where it is: the answer that text and JSON are made from.
+
+The fields are those of the JSON; what comes from more than one of them is in `DERIVED`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Final
 
+from ..base.field_types import named
 from .constraint import Rank
-from .decisions import PodDecision
+from .decided_by import DecidedBy
+from .decisions import NO_SCHEDULER, PodDecision
+from .edits import Edit
 from .leaving import LeavingPod
 from .new_nodes import ComingNode, NewNode
+from .owners import MissingPods
+
+# Outcomes: of the pods of a group in `pending` as well, except the first one.
+RUNNING: Final = "running"
+GATED: Final = "gated"
+NOT_SERVED: Final = "no scheduler"
+NOT_SIMULATED: Final = "not simulated"
+UNSCHEDULABLE: Final = "unschedulable"
+FAILED: Final = "failed"  # it fits, and its last attempt ended with an error
+QUEUED: Final = "queued"
+GROUP: Final = "group"  # its group of pods is placed as a whole, and is not now
+IDLE: Final = "idle scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +49,20 @@ class Group:
 class Fix:
     """A change with which the pod fits."""
 
+    DERIVED: ClassVar = ("kind",)
+
     text: str  # the change, in the imperative
     nodes: tuple[str, ...]  # where the pod fits then
     changes: int = 1
-    size: int = 0  # how much a change takes away, to compare single changes: 0 is least
-    rank: int = Rank.DROP  # one of Rank
+    size: int = named("", 0)  # how much a change takes away, to compare single changes: 0 is least
+    rank: int = named("", Rank.DROP)  # one of Rank
     object: str = ""  # Kind namespace/name of what a user edits; empty: the text names it
     field: str = ""  # the path of the field there
+    patch: tuple[Edit, ...] = ()  # the change that was tried; empty: not that of known objects
+
+    @property
+    def kind(self) -> str:
+        return Rank(self.rank).name.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +73,36 @@ class Awaited:
     nodes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What kube-scheduler does with the pod now."""
+
+    node: str = ""  # where it places it; empty: nowhere
+    reason: str = ""  # of a pod that it does not place, see decisions.py
+    message: str = ""  # its own, of such a pod
+    nominated: str = ""  # the node on which preemption makes room
+    preempted: tuple[str, ...] = ()  # namespace/name of the pods that preemption deletes for it
+    best: tuple[str, ...] = ()  # the nodes with the highest score; several are a tie
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The score of a node, with the weights of the plugins."""
+
+    total: int
+    plugins: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
-class Explanation:
+class Diagnosis:
+    DERIVED: ClassVar = ("outcome", "served")
+
     pod: str  # namespace/name
-    scheduler: str  # spec.schedulerName
-    profiles: list[str]  # the schedulerNames that are served
+    scheduler: str = named("schedulerName")
+    profiles: list[str] = field(default_factory=list)  # the schedulerNames that are served
     problem: str = ""  # why its scheduler cannot be simulated, or that it does not exist
     node: str = ""  # of a running pod, its node
-    gates: list[str] = field(default_factory=list)  # names of scheduling gates
+    gates: list[str] = named("schedulingGates", default_factory=list)
     nodes: int = 0
     candidates: list[str] = field(default_factory=list)  # nodes that all filters accept
     groups: list[Group] = field(default_factory=list)  # the other nodes, largest group first
@@ -64,16 +111,23 @@ class Explanation:
     fixes: list[Fix] = field(default_factory=list)
     # requests that no node of the cluster could satisfy even if it was empty
     impossible: list[str] = field(default_factory=list)
-    # what kube-scheduler does with the pod now
-    decision: PodDecision = field(default_factory=lambda: PodDecision(""))
-    nominated: str = ""  # the node on which kube-scheduler keeps room for it already
+    decision: Decision = named("now", Decision())
+    scores: dict[str, Score] = field(default_factory=dict)  # by node, of a pod that has a node
+    # the node on which kube-scheduler keeps room for it already
+    nominated: str = named("nominatedNodeName", "")
     preemption: list[str] = field(default_factory=list)  # what preemption does, in sentences
     awaited: list[Awaited] = field(default_factory=list)  # what it may wait for; each was tried
-    # the decision of our own extenders about it now, by name
-    extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
     # nodes that do not exist yet, for a pod that fits on no node
     new_nodes: list[NewNode] = field(default_factory=list)
     coming_nodes: list[ComingNode] = field(default_factory=list)
+    # the decision of our own extenders about it now, by name
+    extenders: dict[str, dict[str, Any]] = named("", default_factory=dict)
+    error: str = ""  # with which its scheduler's last attempt ended, of a pod that fits
+    waits_for_group: bool = False  # its group of pods is placed as a whole, and is not now
+    idle: str = ""  # why its scheduler schedules nothing now, or why that is not known
+    # pods of the workload in question that the API server does not let it create
+    missing: list[MissingPods] = field(default_factory=list)
+    decided_by: DecidedBy | None = None  # None: nothing did
     # extenders that do not take part, and may decide otherwise
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # limits of the answer
@@ -82,3 +136,35 @@ class Explanation:
     def served(self) -> bool:
         """Whether a scheduler serves the pod that can be simulated."""
         return not self.problem
+
+    @property
+    def outcome(self) -> str:
+        """One of the constants above."""
+        if self.node:
+            return RUNNING
+        if self.gates:
+            return GATED
+        if self.problem:
+            return NOT_SERVED if self.decision.reason == NO_SCHEDULER else NOT_SIMULATED
+        if self.waits_for_group:
+            return GROUP
+        return outcome_of_fitting(self.idle, self.error) if self.candidates else UNSCHEDULABLE
+
+    def decided(self, found: PodDecision) -> None:
+        """Take what kube-scheduler decided about the pod."""
+        self.decision = Decision(
+            found.node,
+            found.reason,
+            found.message,
+            found.nominated,
+            tuple(found.preempted),
+            tuple(found.best),
+        )
+        self.scores = {
+            node: Score(total, found.scores.get(node, {})) for node, total in found.totals.items()
+        }
+
+
+def outcome_of_fitting(idle: str, error: str) -> str:
+    """Return why a pod waits that fits, from those of `Diagnosis`."""
+    return IDLE if idle else FAILED if error else QUEUED

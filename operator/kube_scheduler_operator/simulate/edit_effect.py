@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import orjson
 
@@ -50,14 +50,24 @@ class AlikePods:
         return str(self.first["spec"].get("nodeName") or "")
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Pods that could no longer be placed, for one reason."""
+
+    reason: str
+    pods: list[str]  # namespace/name
+
+
 @dataclass(slots=True)
 class EditEffect:
-    # reason -> running pods that have a place today and would have none as new pods
-    lost: dict[str, list[str]] = field(default_factory=dict)
+    DERIVED: ClassVar = ("worse", "is_known")
+
+    # running pods that have a place today and would have none as new pods
+    lost: list[Loss] = field(default_factory=list)
     # running pods that would be placed, but not on their node
     elsewhere: list[str] = field(default_factory=list)
-    # reason -> waiting pods that fit today and would not
-    newly_waiting: dict[str, list[str]] = field(default_factory=dict)
+    # waiting pods that fit today and would not
+    newly_waiting: list[Loss] = field(default_factory=list)
     # waiting pods that do not fit today and would
     newly_fitting: list[str] = field(default_factory=list)
     tried: int = 0
@@ -79,10 +89,10 @@ class EditEffect:
     def sentences(self, before: str = "today", change: str = "the edit") -> Iterator[str]:
         """Yield the effect of a change; `before` is when pods were placed without it."""
         for running, losses in ((True, self.lost), (False, self.newly_waiting)):
-            for reason, pods in sorted(losses.items(), key=lambda item: -len(item[1])):
-                number = _number(len(pods), "running" if running else "waiting")
-                shown = foreign(reason, _REASON)
-                yield f"{number} could no longer be placed: {shown} ({_named(pods)})"
+            for loss in sorted(losses, key=lambda loss: -len(loss.pods)):
+                number = _number(len(loss.pods), "running" if running else "waiting")
+                shown = foreign(loss.reason, _REASON)
+                yield f"{number} could no longer be placed: {shown} ({_named(loss.pods)})"
         if self.newly_fitting:
             yield f"{_number(len(self.newly_fitting), 'waiting')} could be placed"
         if self.elsewhere:
@@ -168,7 +178,10 @@ def _compare(effect: EditEffect, group: AlikePods, was: Acceptance, would: Accep
     node = group.node
     if was.nodes and not would.nodes:
         losses = effect.lost if node else effect.newly_waiting
-        losses.setdefault("; ".join(would.reasons), []).extend(group.pods)
+        reason = "; ".join(would.reasons)
+        if not any(loss.reason == reason for loss in losses):
+            losses.append(Loss(reason, []))
+        next(loss for loss in losses if loss.reason == reason).pods.extend(group.pods)
     elif would.nodes and not was.nodes and not node:
         effect.newly_fitting += group.pods
     elif node in was.nodes and node not in would.nodes:

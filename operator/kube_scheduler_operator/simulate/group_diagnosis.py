@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .decisions import NOT_TRIED, UNSCHEDULABLE, PodDecision
-from .diagnosis import Explanation, Fix
+from .diagnosis import Diagnosis, Fix
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class GroupExplanation:
         default_factory=dict
     )  # the other ones -> kube-scheduler's message
     # the first of these, once those that fit are placed
-    blocking: Explanation | None = None
+    blocking: Diagnosis | None = None
     fixes: list[Fix] = field(default_factory=list)  # changes of the group with which it is placed
 
     @property

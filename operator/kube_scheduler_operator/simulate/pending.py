@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
-from .decisions import ERROR, scheduled_condition
-from .diagnosis import Explanation, Fix
+from .decided_by import DecidedBy
+from .decisions import failed_attempt
+from .diagnosis import (
+    FAILED,
+    GATED,
+    GROUP,
+    IDLE,
+    NOT_SERVED,
+    NOT_SIMULATED,
+    QUEUED,
+    UNSCHEDULABLE,
+    Diagnosis,
+    Fix,
+    outcome_of_fitting,
+)
 from .kinds import Object, pod_name
 from .new_nodes import ComingNode, NewNode
 from .other_schedulers import where_to_look
-from .owners import owner_of
+from .owners import MissingPods, owner_of
 from .pending_groups import waits_of_groups
 from .pod_groups import group_name
 from .preemption import nomination
@@ -24,16 +37,6 @@ from .why import explain
 from .why_group import explain_group
 from .world import UNKNOWN_TIME, World
 
-GATED: Final = "gated"
-NOT_SERVED: Final = "no scheduler"
-NOT_SIMULATED: Final = "not simulated"
-UNSCHEDULABLE: Final = "unschedulable"
-FAILED: Final = "failed"
-QUEUED: Final = "queued"
-IDLE: Final = "idle scheduler"
-GROUP: Final = "group"
-
-
 _EXPLAINED: Final = (UNSCHEDULABLE, GROUP)
 
 
@@ -41,26 +44,41 @@ _EXPLAINED: Final = (UNSCHEDULABLE, GROUP)
 class WaitingGroup:
     """Pods that wait for the same reason."""
 
-    kind: str  # one of the constants above
+    DERIVED: ClassVar = ("fix", "new_nodes", "coming_nodes")
+
+    kind: str  # an outcome of diagnosis.py
     cause: str  # in one line
-    pods: list[Object] = field(default_factory=list)  # oldest first
-    # the smallest change with which the oldest one fits; None: not tried, or none helps
-    fix: Fix | None = None
+    since: str  # when the oldest pod was created; empty: unknown
+    owners: list[str]  # the controllers of the pods, as Kind/name
+    pods: list[str]  # namespace/name, oldest first
     tried: bool = False  # whether changes were tried
-    # nodes that do not exist yet, for the oldest one
-    new_nodes: list[NewNode] = field(default_factory=list)
-    coming_nodes: list[ComingNode] = field(default_factory=list)
+    group_fixes: list[Fix] = field(default_factory=list)  # changes of the PodGroup of the oldest
+    # of the oldest one, or of the pod that its PodGroup waits for; None: not tried, or none waits
+    diagnosis: Diagnosis | None = None
 
     @property
-    def since(self) -> str:
-        """When the oldest pod was created; empty: unknown."""
-        since = str(self.pods[0]["metadata"].get("creationTimestamp", ""))
-        return "" if since == UNKNOWN_TIME else since
+    def fix(self) -> str | None:
+        """The first change with which the oldest pod fits; None: not tried, or none helps."""
+        fixes = [*self.group_fixes, *(self.diagnosis.fixes if self.diagnosis else ())]
+        return next((fix.text for fix in fixes), None)
 
     @property
-    def owners(self) -> list[str]:
-        """The controllers of the pods, as Kind/name."""
-        return list(dict.fromkeys(owner_of(pod) for pod in self.pods))
+    def new_nodes(self) -> list[NewNode]:
+        return self.diagnosis.new_nodes if self.diagnosis else []
+
+    @property
+    def coming_nodes(self) -> list[ComingNode]:
+        return self.diagnosis.coming_nodes if self.diagnosis else []
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPods:
+    """All that wait in a namespace or a cluster."""
+
+    groups: list[WaitingGroup]
+    missing: list[MissingPods]  # that the API server does not let workloads create
+    decided_by: DecidedBy | None
+    notes: list[str]  # limits of the answer
 
 
 async def waiting_groups(
@@ -81,11 +99,10 @@ async def waiting_groups(
         if namespace in (None, pod["metadata"]["namespace"])
         and "deletionTimestamp" not in pod["metadata"]
     ]
-    groups: dict[tuple[str, str], WaitingGroup] = {}
+    by_cause: dict[tuple[str, str], list[Object]] = {}
 
     def put(kind: str, text: str, pod: Object) -> None:
-        cause = foreign(text, FOREIGN_MESSAGE)
-        groups.setdefault((kind, cause), WaitingGroup(kind, cause)).pods.append(pod)
+        by_cause.setdefault((kind, foreign(text, FOREIGN_MESSAGE)), []).append(pod)
 
     tried: list[Object] = []
     for pod in pods:
@@ -107,23 +124,27 @@ async def waiting_groups(
         else:
             own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
             put(UNSCHEDULABLE, "; ".join(own), pod)
-    ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
-    for group in in_turn(group for group in ordered if group.kind in _EXPLAINED)[:fixes]:
-        fixes_of_group, explained = await _explained(world, options, group)
+    groups = [_group(*key, pods) for key, pods in by_cause.items()]
+    groups.sort(key=lambda group: (-len(group.pods), group.since))
+    for group in in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]:
+        pod = by_cause[group.kind, group.cause][0]
         group.tried = True
-        if explained is not None:
-            fixes_of_group += explained.fixes
-            group.new_nodes, group.coming_nodes = explained.new_nodes, explained.coming_nodes
-        group.fix = next(iter(fixes_of_group), None)
-    return ordered
+        group.group_fixes, group.diagnosis = await _explained(world, options, group.kind, pod)
+    return groups
+
+
+def _group(kind: str, cause: str, pods: Sequence[Object]) -> WaitingGroup:
+    since = str(pods[0]["metadata"].get("creationTimestamp", ""))
+    owners = list(dict.fromkeys(map(owner_of, pods)))
+    names = list(map(pod_name, pods))
+    return WaitingGroup(kind, cause, "" if since == UNKNOWN_TIME else since, owners, names)
 
 
 async def _explained(
-    world: World, options: RunOptions, group: WaitingGroup
-) -> tuple[list[Fix], Explanation | None]:
-    """Return what helps the PodGroup of the oldest pod, and why that pod, or one of it, waits."""
-    pod = group.pods[0]
-    name = group_name(pod) if group.kind == GROUP else None
+    world: World, options: RunOptions, kind: str, pod: Object
+) -> tuple[list[Fix], Diagnosis | None]:
+    """Return what helps the PodGroup of a pod, and why that pod, or one of it, waits."""
+    name = group_name(pod) if kind == GROUP else None
     if name is None:
         return [], await explain(world, pod, options)
     own = await explain_group(world, options, name)
@@ -135,7 +156,7 @@ def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:
     turns: Counter[str] = Counter()
     ordered = []
     for group in groups:
-        namespace = str(group.pods[0]["metadata"]["namespace"])
+        namespace, _, _ = group.pods[0].partition("/")
         ordered.append((turns[namespace], group))
         turns[namespace] += 1
     return [group for _, group in sorted(ordered, key=lambda item: item[0])]
@@ -143,18 +164,14 @@ def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:
 
 def _fitting(pod: Object, options: RunOptions, idle: str) -> tuple[str, str]:
     """Return the kind and the cause of a pod that fits; `idle` is why nothing schedules it."""
-    if idle:
-        return IDLE, f"fits; {idle}"
-    if error := _failed(pod):
-        return FAILED, f"fits, but its last attempt ended with an error: {error}"
-    return QUEUED, f"fits: it is in the queue, or backs off{_unless(pod, options)}"
-
-
-def _failed(pod: Object) -> str:
-    """Return the error of its scheduler's last attempt; empty if that ended without one."""
-    last = scheduled_condition(pod)
-    failed = last.get("status") == "False" and last.get("reason") == ERROR
-    return str(last.get("message") or "without a message") if failed else ""
+    error = failed_attempt(pod)
+    outcome = outcome_of_fitting(idle, error)
+    causes = {
+        IDLE: f"fits; {idle}",
+        FAILED: f"fits, but its last attempt ended with an error: {error}",
+        QUEUED: f"fits: it is in the queue, or backs off{_unless(pod, options)}",
+    }
+    return outcome, causes[outcome]
 
 
 def _unless(pod: Object, options: RunOptions) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from ..base.field_types import named
 from ..base.objects import controller_of
 from ..kube.label_selector import matches
 from ..kube.resource import KUBE_SCHEDULERS, Resource
@@ -64,13 +65,15 @@ class Drain:
     # number of pods by the reason why they stay, or go without a replacement
     stay: dict[str, int] = field(default_factory=dict)
     # PodDisruptionBudget -> pods whose eviction it does not allow
-    blocked: dict[str, list[str]] = field(default_factory=dict)
+    blocked: dict[str, list[str]] = named("blockedByBudgets", default_factory=dict)
     # pods without a controller, which nothing recreates
-    lost: list[str] = field(default_factory=list)
+    lost: list[str] = named("withoutController", default_factory=list)
     # PodDisruptionBudget -> evictions that it allows at the same time
-    one_by_one: dict[str, int] = field(default_factory=dict)
+    one_by_one: dict[str, int] = named("evictionsAllowed", default_factory=dict)
     # PodDisruptionBudget -> the moved pods that it covers
-    budgets: dict[str, list[str]] = field(default_factory=dict)
+    budgets: dict[str, list[str]] = named("coveredByBudgets", default_factory=dict)
+    # those of these budgets that let the drain stop, because the replacements find no node
+    stops: list[str] = named("stoppedByBudgets", default_factory=list)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from ..base.objects import controller_of, mapping
-from .constraint import Change, Constraint, RuleRepair
+from .constraint import Change, Constraint, RuleRepair, no_edits
+from .edits import Edit
 from .kinds import NODES, Object
 from .node_rules import NAME, REQUIRED
 from .runtime_classes import class_selector, runtime_class
@@ -43,6 +44,7 @@ def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Const
             remove,
             on=partial(labels.instead, key, [value], demands, origin=origin),
             field="" if owner else "spec.nodeSelector",
+            others=partial(_of_class, owner, key, value) if owner else no_edits,
             repairs=partial(labels.repairs, key, [value], remove),
             words=_WORDS,
         )
@@ -69,6 +71,10 @@ def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Const
             field=_AFFINITY,
             words=_WORDS,
         )
+
+
+def _of_class(owner: str, key: str, value: Any, _nodes: Sequence[str]) -> Iterator[Edit]:
+    yield Edit(owner, f"scheduling.nodeSelector[{key}]", value)
 
 
 def _node_of_daemon(
@@ -154,7 +160,15 @@ class _Labels:
         domain = key.partition("/")[0] if "/" in key else ""
         if domain.endswith(_RESERVED) or set(self._values(key)) & set(values) or not values:
             return
-        yield RuleRepair(f"label a node: kubectl label node NODE {key}={values[0]}", remove)
+        yield RuleRepair(
+            f"label a node: kubectl label node NODE {key}={values[0]}",
+            remove,
+            others=lambda nodes: [
+                Edit(f"Node {node}", f"metadata.labels[{key}]", labels.get(key), values[0])
+                for node in nodes
+                if (labels := self._of_nodes.get(node)) is not None
+            ],
+        )
 
 
 def _remove_selector(pod: Object, key: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -11,6 +11,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from ..base.objects import mapping
 from .constraint import Change, Constraint, Rank
+from .edits import Edit
 from .kinds import NODES, Object
 from .node_rules import BLOCKING, written_taint
 from .world import World
@@ -94,6 +95,7 @@ def taint_constraints(world: World) -> Iterator[Constraint]:
         "uncordon the node",
         _tolerating({"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule", "operator": "Exists"}),
         rank=Rank.MEND,
+        others=partial(_uncordoned, world),
     )
     nodes_by_taint: Counter[tuple[str, str, str]] = Counter()
     for node in world.all(NODES):
@@ -104,6 +106,12 @@ def taint_constraints(world: World) -> Iterator[Constraint]:
     often = sorted(nodes_by_taint, key=lambda key: (key != _CORDONED, -nodes_by_taint[key], key))
     for name, value, effect in often[:_MOST_TAINTS]:
         yield _of_taint({"key": name, "value": value, "effect": effect}, world)
+
+
+def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
+    for name in nodes:
+        if mapping((world.get(NODES, name) or {}).get("spec")).get("unschedulable"):
+            yield Edit(f"Node {name}", "spec.unschedulable", True)
 
 
 def _of_taint(taint: Mapping[str, str], world: World) -> Constraint:

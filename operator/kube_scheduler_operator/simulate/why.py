@@ -16,8 +16,8 @@ from .advice import AdviceSearch
 from .configuration import profiles_of
 from .constraint import Constraint, Rank
 from .constraints import MOST_TRIED, constraints_of, number_of_pods, tried, without
-from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision
-from .diagnosis import Cause, Explanation, Group
+from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision, failed_attempt
+from .diagnosis import Cause, Decision, Diagnosis, Group
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import NODES, Object
 from .lifts import Lifts, witness_profiles
@@ -46,7 +46,7 @@ _MOST_FACTS: Final = 6
 """Sentences about the nodes of a constraint, each a group of its own."""
 
 
-async def explain(world: World, pod: Object, options: RunOptions) -> Explanation:
+async def explain(world: World, pod: Object, options: RunOptions) -> Diagnosis:
     """Explain a pod of a world.
 
     A running pod is taken off its node first, and tried as if it was new.
@@ -54,7 +54,7 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
     spec = pod["spec"]
     metadata, name = pod["metadata"], spec.get("schedulerName") or ""
     service = serving(options, name)
-    explanation = Explanation(
+    explanation = Diagnosis(
         f"{metadata['namespace']}/{metadata['name']}",
         name,
         simulated_names(options),
@@ -67,21 +67,23 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
     if service.options is not None:
         explanation.left_out = list(service.options.left_out)
         await _Inquiry(world, pod, service.options, explanation).run()
+        if explanation.candidates and not explanation.node:
+            explanation.error = failed_attempt(pod)
         if not explanation.candidates and not explanation.decision.node and not explanation.node:
             await _new_nodes(world, pod, service.options, explanation)
     else:
         reason = NOT_SIMULATED if service.exists else NO_SCHEDULER
-        explanation.decision = PodDecision(explanation.pod, reason=reason)
+        explanation.decision = Decision(reason=reason)
     return explanation
 
 
 async def _new_nodes(
-    world: World, pod: Object, options: RunOptions, explanation: Explanation
+    world: World, pod: Object, options: RunOptions, explanation: Diagnosis
 ) -> None:
     """Add what could make a node on which the pod fits, and the nodes that are being made."""
 
     async def trial(changed: World) -> Mapping[str, Sequence[Rejection]]:
-        answer = Explanation(explanation.pod, explanation.scheduler, explanation.profiles)
+        answer = Diagnosis(explanation.pod, explanation.scheduler, explanation.profiles)
         return await _Inquiry(changed, pod, options, answer).rejections()
 
     made = await new_nodes(world, pod, options, trial)
@@ -96,7 +98,7 @@ async def _new_nodes(
 class _Inquiry:
     """The runs for one explanation."""
 
-    def __init__(self, world: World, pod: Object, options: RunOptions, answer: Explanation) -> None:
+    def __init__(self, world: World, pod: Object, options: RunOptions, answer: Diagnosis) -> None:
         self._answer = answer
         self._world = world.copy()
         self._world.remove_pod(pod, comes_back=True)
@@ -155,13 +157,13 @@ class _Inquiry:
             if not explanation.candidates:
                 await advice.find(excluded)
             # The pod itself is scheduled last: it may take room and volumes, and preempt others.
-            (explanation.decision,) = (await run.schedule([self._pod])).values()
+            (decision,) = (await run.schedule([self._pod])).values()
+            explanation.decided(decision)
             if not explanation.candidates:
-                node = explanation.decision.nominated or explanation.nominated
+                node = decision.nominated or explanation.nominated
                 victims = victims_on(self._world, node, self._pod)
-                explanation.preemption = list(
-                    sentences(self._world, self._pod, explanation.decision, victims, self._version)
-                )
+                preemption = sentences(self._world, self._pod, decision, victims, self._version)
+                explanation.preemption = list(preemption)
             explanation.extenders = run.extenders.explain(explanation.pod)
             run.forget([self._pod])  # it would take the room that is made
             if not explanation.candidates:

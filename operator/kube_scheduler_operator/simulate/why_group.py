@@ -15,7 +15,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from .constraint import Rank
 from .decisions import NOT_TRIED, PodDecision
-from .diagnosis import Explanation, Fix
+from .diagnosis import Diagnosis, Fix
 from .group_diagnosis import GroupExplanation
 from .kinds import IMPOSSIBLE, Object, pod_name
 from .pod_groups import (
@@ -127,7 +127,7 @@ class _Trial:
 
     async def _blocking(
         self, fitting: Mapping[str, str], pending: Mapping[str, str], focus: str
-    ) -> Explanation:
+    ) -> Diagnosis:
         """Explain a pod that does not fit, once the others are where they fit."""
         apart = [pod for pod in self._group.waiting if pod_name(pod) in pending]
         pod = next((pod for pod in apart if pod["metadata"]["name"] == focus), apart[0])

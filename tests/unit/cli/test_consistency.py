@@ -37,9 +37,8 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.operator.model.snapshot import AssignmentWay, Snapshot
 from kube_scheduler_operator.operator.status.conditions import condition_in
-from kube_scheduler_operator.simulate import pending, why
-from kube_scheduler_operator.simulate.decisions import PodDecision
-from kube_scheduler_operator.simulate.diagnosis import Explanation
+from kube_scheduler_operator.simulate import diagnosis, pending, why
+from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.kinds import Object as WorldObject
 from kube_scheduler_operator.simulate.probes import Acceptance
 from kube_scheduler_operator.simulate.run import RunOptions
@@ -248,12 +247,12 @@ async def _accepted(
 class _Inquiry:
     """Every Pod fits."""
 
-    def __init__(self, _world: World, _pod: Any, _options: Any, answer: Explanation) -> None:
+    def __init__(self, _world: World, _pod: Any, _options: Any, answer: Diagnosis) -> None:
         self._answer = answer
 
     async def run(self) -> None:
         self._answer.candidates = ["n1"]
-        self._answer.decision = PodDecision(self._answer.pod, "n1")
+        self._answer.decision = diagnosis.Decision("n1")
 
 
 @pytest.fixture
@@ -493,6 +492,6 @@ async def test_a_configuration_that_is_lost_is_not_known_to_any_command(
     commands.see(one)
     found = await commands.simulate("pending")
     kinds = kinds_of(found)
-    assert kinds[f"shop/waits-{PACKED}"] == pending.NOT_SIMULATED
+    assert kinds[f"shop/waits-{PACKED}"] == diagnosis.NOT_SIMULATED
     explained = await commands.simulate("why", f"shop/waits-{PACKED}")
     assert "is not known" in explained["problem"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.simulate import edit_effect
-from kube_scheduler_operator.simulate.edit_effect import AlikePods, EditEffect, alike, chosen
+from kube_scheduler_operator.simulate.edit_effect import AlikePods, EditEffect, Loss, alike, chosen
 from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE
 
 from .test_scenario import pod, world
@@ -34,7 +34,9 @@ def test_pods_that_differ_only_in_their_names_are_tried_once() -> None:
 
 
 def test_a_reason_of_a_tenant_leaves_room_for_the_others() -> None:
-    effect = EditEffect(lost={"x" * 100_000: ["tenant/a", "tenant/b"], "taint": ["shop/c"]})
+    effect = EditEffect(
+        lost=[Loss("x" * 100_000, ["tenant/a", "tenant/b"]), Loss("taint", ["shop/c"])]
+    )
     first, second = effect.sentences()
     assert len(first) < 400
     assert second == "1 running pod could no longer be placed: taint (shop/c)"
@@ -42,7 +44,10 @@ def test_a_reason_of_a_tenant_leaves_room_for_the_others() -> None:
 
 def test_what_is_lost_comes_first_in_the_report() -> None:
     effect = EditEffect(
-        lost={"taint": ["a", "b", "c", "d"]}, newly_fitting=["e"], elsewhere=["f", "g"], tried=9
+        lost=[Loss("taint", ["a", "b", "c", "d"])],
+        newly_fitting=["e"],
+        elsewhere=["f", "g"],
+        tried=9,
     )
     assert list(effect.sentences()) == [
         "4 running pods could no longer be placed: taint (a, b, c, … and 1 more)",

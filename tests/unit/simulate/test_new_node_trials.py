@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kube_scheduler_operator.simulate.configuration import default_configuration
-from kube_scheduler_operator.simulate.diagnosis import Explanation
+from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.kinds import CSI_NODES, NODES, PODS
 from kube_scheduler_operator.simulate.new_node_trials import Rejection, Trial, new_nodes
 from kube_scheduler_operator.simulate.new_nodes import (
@@ -156,7 +156,7 @@ async def test_drivers_are_those_of_any_node_without_its_limits() -> None:
 
 
 def test_an_answer_survives_the_way_between_processes() -> None:
-    explanation = Explanation("shop/waiting", "default-scheduler", ["default-scheduler"])
+    explanation = Diagnosis("shop/waiting", "default-scheduler", ["default-scheduler"])
     explanation.new_nodes = [NewNode("NodePool a", FITS, ("x",), "node n", "1 of cpu", "kubectl")]
     explanation.coming_nodes = [ComingNode("NodeClaim c", "now", "not Launched", FITS)]
     content: Any = to_json({"answer": explanation})

@@ -9,15 +9,9 @@ import pytest
 from kube_scheduler_operator.base.limits import FOREIGN_MESSAGE
 from kube_scheduler_operator.simulate import pending
 from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.diagnosis import FAILED, QUEUED, UNSCHEDULABLE
 from kube_scheduler_operator.simulate.owners import owner_of
-from kube_scheduler_operator.simulate.pending import (
-    FAILED,
-    QUEUED,
-    UNSCHEDULABLE,
-    WaitingGroup,
-    in_turn,
-    waiting_groups,
-)
+from kube_scheduler_operator.simulate.pending import WaitingGroup, in_turn, waiting_groups
 from kube_scheduler_operator.simulate.probes import Acceptance
 from kube_scheduler_operator.simulate.questions import NO_BINARY
 from kube_scheduler_operator.simulate.run import RunOptions
@@ -63,7 +57,7 @@ async def test_a_pod_that_fits_and_that_its_scheduler_fails_to_place_is_not_only
 
 
 def group(namespace: str, cause: str) -> WaitingGroup:
-    return WaitingGroup(UNSCHEDULABLE, cause, [hostile("p", namespace)])
+    return WaitingGroup(UNSCHEDULABLE, cause, "", [], [f"{namespace}/p"])
 
 
 def test_changes_are_tried_for_each_namespace_in_turn() -> None:

@@ -13,8 +13,8 @@ from kube_scheduler_operator import __version__
 from kube_scheduler_operator.base.field_types import hints_of
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.configuration import default_configuration
-from kube_scheduler_operator.simulate.decisions import PodDecision
-from kube_scheduler_operator.simulate.diagnosis import Cause, Explanation, Fix, Group
+from kube_scheduler_operator.simulate.diagnosis import Cause, Decision, Diagnosis, Fix, Group, Score
+from kube_scheduler_operator.simulate.edits import Edit
 from kube_scheduler_operator.simulate.kinds import PODS
 from kube_scheduler_operator.simulate.pending import waiting_groups
 from kube_scheduler_operator.simulate.process import SimulationError
@@ -146,13 +146,14 @@ def test_a_damaged_request_is_refused() -> None:
 
 
 def test_an_answer_comes_back_equal() -> None:
-    found = Explanation(
+    found = Diagnosis(
         "shop/waiting",
         "default-scheduler",
         ["default-scheduler"],
         groups=[Group(("a",), (Cause("too small", ("Insufficient cpu",)),))],
-        fixes=[Fix("request less", ("a",), 2, 1)],
-        decision=PodDecision("shop/waiting", "a", scores={"a": {"P": 3}}, totals={"a": 3}),
+        fixes=[Fix("request less", ("a",), 2, 1, patch=(Edit("Pod shop/a", "spec.x", "2", 1),))],
+        decision=Decision("a", best=("a",)),
+        scores={"a": Score(3, {"P": 3})},
     )
     assert read_answer(explain, b'    {"answer":%b}' % to_json(found)) == found
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
+from ...base.field_types import document_of
 from ...base.objects import annotation
 from ...base.platform import Platform
 from ...base.settings import Settings
@@ -36,12 +37,13 @@ from ..cluster.scheduler_contents import (
 )
 from ..console.errors import CommandError, UsageError, prints_errors
 from ..console.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
-from ..console.output import print_lines
+from ..console.output import print_document, print_lines
 from ..simulation.flags import add_kube_scheduler_flags
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
     from ..cluster.proposal import InputObjects
+    from ..simulation.placements import EditAnswer
 
 FAILED = 2
 """The exit code after an error; as in diff(1), 1 means that the revisions differ."""
@@ -49,6 +51,7 @@ FAILED = 2
 BOTH: Final = "both"
 WORDS: Final = "words"
 LINES: Final = "lines"
+JSON: Final = "json"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -77,9 +80,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "-o",
         "--output",
-        choices=(BOTH, WORDS, LINES),
+        choices=(BOTH, WORDS, LINES, JSON),
         default=BOTH,
-        help="lines are a patch (default: both)",
+        help="lines are a patch, json has both and --placements (default: both)",
     )
     parser.add_argument(
         "--placements",
@@ -132,11 +135,12 @@ async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespa
         return _print(load_words, patch, args.output)
     before, after, label = await _proposal(api, platform, objects, args.old)
     words, lines = changes(before, after), unified(before, after, (label, name))
+    answer = None
     if args.placements and (words or lines):
-        from ..simulation.placements import placement_sentences
+        from ..simulation.placements import placements_of_edit
 
-        words = (*words, *await placement_sentences(api, platform, args, before, after))
-    return _print(words, lines, args.output)
+        answer = await placements_of_edit(api, platform, args, before, after)
+    return _print(words, lines, args.output, answer)
 
 
 async def _proposal(
@@ -171,8 +175,15 @@ async def _proposal(
     return *compared, f"revision-{revision.number}"
 
 
-def _print(words: Sequence[str], lines: Sequence[str], output: str) -> int:
-    """Print both; return 1 if there is a difference, else 0."""
+def _print(
+    words: Sequence[str], lines: Sequence[str], output: str, placements: EditAnswer | None = None
+) -> int:
+    """Print all; return 1 if there is a difference, else 0."""
+    if output == JSON:
+        document = {"words": words, "lines": lines, "placements": placements}
+        print_document(document_of(document), output)
+        return 1 if lines or words else 0
+    words = (*words, *(placements.lines() if placements else ()))
     if output == BOTH:
         # patch(1) ignores text before the first file, and # cannot start a file.
         shown = [*(f"# {sentence}" for sentence in words), *lines]

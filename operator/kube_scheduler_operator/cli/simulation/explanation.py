@@ -6,23 +6,25 @@ They come from kube-scheduler itself, which runs over a copy of the cluster.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
+from ...base.field_types import document_of
 from ...base.findings import listing
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import PODS
-from ...simulate.decisions import NO_SCHEDULER, PodDecision
-from ...simulate.diagnosis import Awaited, Explanation, Fix
+from ...simulate.decided_by import framed
+from ...simulate.decisions import NO_SCHEDULER
+from ...simulate.diagnosis import Awaited, Decision, Diagnosis
 from ...simulate.group_diagnosis import GroupExplanation
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
-from ...simulate.pending import WaitingGroup, waiting_groups
+from ...simulate.pending import WaitingPods, waiting_groups
 from ...simulate.pod_groups import group_name, groups_named
 from ...simulate.preemption import end_of
 from ...simulate.why import explain
@@ -137,26 +139,22 @@ async def _explain(
         return _without_pod(simulation.world, reference, missing, args)
     group = await _group_of(simulation, pod)
     explanation = await _explain_pod(simulation, pod, group)
-    idle = simulation.idle.get(explanation.scheduler, "")
+    explanation.idle = simulation.idle.get(explanation.scheduler, "")
+    explanation.missing = missing
+    if explanation.served:
+        explanation.decided_by = simulation.decided_by.of(explanation.scheduler)
     agents = agents or RememberedDecisions()
     simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
     answers = agents.answers or simulated
-    notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
-    decided_by = simulation.decided_by.of(explanation.scheduler)
+    explanation.notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
     document = {
-        **_document(explanation),
-        "group": _group_document(group) if group is not None else None,
-        "decidedBy": decided_by.document() if explanation.served else None,
-        "idle": idle,
+        **document_of(explanation),
+        "group": group_document(group) if group is not None else None,
         "answers": documents(answers),
-        "missing": [asdict(pods) for pods in missing],
-        "notes": notes,
     }
-    shown = [decided_by.note(), *notes] if explanation.served else notes
-    text = [*decided_by.first_line()] if explanation.served else []
-    text += [line for pods in missing for line in _missing_lines(pods)]
-    text += [*_lines(explanation, idle, args.nodes, group), *remembered_lines(answers, args.nodes)]
-    print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in shown)]))
+    body = [*pod_lines(explanation, args.nodes, group), *remembered_lines(answers, args.nodes)]
+    text = framed(explanation.decided_by, body, explanation.notes)
+    print_document(document, args.output, text_of(text))
     return 0
 
 
@@ -170,7 +168,7 @@ async def _group_of(simulation: Simulation, pod: Object) -> GroupExplanation | N
 
 async def _explain_pod(
     simulation: Simulation, pod: Object, group: GroupExplanation | None
-) -> Explanation:
+) -> Diagnosis:
     """Explain a pod; one that does not fit beside the others of its group, beside them."""
     blocking = group.blocking if group is not None else None
     if blocking is not None and blocking.pod == pod_name(pod):
@@ -178,7 +176,9 @@ async def _explain_pod(
     else:
         explanation = await simulation.ask(explain, pod=pod)
     if group is not None and group.is_read:  # it is not decided alone
-        explanation.decision, explanation.preemption = group.decision(pod_name(pod)), []
+        explanation.decided(group.decision(pod_name(pod)))
+        explanation.preemption = []
+        explanation.waits_for_group = not explanation.decision.node
     return explanation
 
 
@@ -190,20 +190,20 @@ async def _show_group(
         raise CommandError(f"{reference.title} does not exist, and no pod names it")
     group = await simulation.ask(explain_group, group=names[0])
     notes = [*simulation.notes, *(f"{other.title} has the name too" for other in names[1:])]
-    decided_by = simulation.decided_by.of(group.scheduler)
+    decided_by = None if group.problem else simulation.decided_by.of(group.scheduler)
     document = {
-        "group": _group_document(group),
-        "blocking": _document(group.blocking) if group.blocking is not None else None,
-        "decidedBy": decided_by.document() if not group.problem else None,
+        "group": group_document(group),
+        "blocking": group.blocking,
+        "decidedBy": decided_by,
         "notes": notes,
     }
-    shown = [decided_by.note(), *notes] if not group.problem else notes
-    text = [*decided_by.first_line(), *group_lines(group)]
+    lines = [*group_lines(group)]
     if group.blocking is not None:
-        text += ["", f"Pod {group.blocking.pod}, once the Pods that fit are placed:"]
-        text += _pending(group.blocking)
-    text += _group_fixes(group)
-    print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in shown)]))
+        lines += ["", f"Pod {group.blocking.pod}, once the Pods that fit are placed:"]
+        lines += _pending(group.blocking)
+    lines += _group_fixes(group)
+    text = text_of(framed(decided_by, lines, notes))
+    print_document(document_of(document), args.output, text)
     return 0
 
 
@@ -228,17 +228,27 @@ def _without_pod(
             problem = "is not among the pods that are waiting or running"
             problem += _similar_pods(world, reference)
         raise CommandError(f"{reference.title} {problem}")
-    document = {
-        "pod": None,
-        "missing": [asdict(pods) for pods in missing],
-        "ended": {name: asdict(pod) for name, pod in ended.items()},
-    }
-    lines = [line for pods in missing for line in _missing_lines(pods)]
-    lines += [_ended_line(name, pod) for name, pod in list(ended.items())[:_NAMED]]
-    if len(ended) > _NAMED:
-        lines.append(f"{counted(len(ended) - _NAMED, 'more pod')} of it ended.")
-    print_document(document, args.output, text_of(lines))
+    absent = NoPod(missing, ended)
+    print_document(document_of(absent), args.output, text_of(absent_lines(absent)))
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class NoPod:
+    """The answer about a pod, or a workload, of which none waits or runs."""
+
+    missing: Sequence[MissingPods]
+    ended: Mapping[str, EndedPod]  # by namespace/name
+    pod: str | None = None
+
+
+def absent_lines(absent: NoPod) -> Iterator[str]:
+    for pods in absent.missing:
+        yield from _missing_lines(pods)
+    for name, pod in list(absent.ended.items())[:_NAMED]:
+        yield _ended_line(name, pod)
+    if len(absent.ended) > _NAMED:
+        yield f"{counted(len(absent.ended) - _NAMED, 'more pod')} of it ended."
 
 
 def _ended(world: World, reference: PodReference) -> dict[str, EndedPod]:
@@ -281,67 +291,22 @@ def _similar_pods(world: World, reference: PodReference) -> str:
     return "" if keys else "; no pod waits or runs"
 
 
-def _document(explanation: Explanation) -> dict[str, Any]:
-    decision = explanation.decision
-    return {
-        "pod": explanation.pod,
-        "schedulerName": explanation.scheduler,
-        "served": explanation.served,
-        "problem": explanation.problem,
-        "leftOut": explanation.left_out,
-        "node": explanation.node,
-        "schedulingGates": explanation.gates,
-        "nodes": explanation.nodes,
-        "candidates": explanation.candidates,
-        "groups": [asdict(group) for group in explanation.groups],
-        "message": explanation.message,
-        "nominatedNodeName": explanation.nominated,
-        "preemption": explanation.preemption,
-        "awaited": [asdict(awaited) for awaited in explanation.awaited],
-        "impossible": explanation.impossible,
-        "fixes": [*map(_fix_document, explanation.fixes)],
-        "newNodes": [asdict(one) for one in explanation.new_nodes],
-        "comingNodes": [asdict(one) for one in explanation.coming_nodes],
-        "now": {
-            "node": decision.node,
-            "reason": decision.reason,
-            "message": decision.message,
-            "preempted": decision.preempted,
-            "best": decision.best,
-        },
-        "scores": {
-            node: {"total": total, "plugins": decision.scores.get(node, {})}
-            for node, total in decision.totals.items()
-        },
-    }
-
-
-def _fix_document(fix: Fix) -> dict[str, Any]:
-    return {
-        "text": fix.text,
-        "nodes": list(fix.nodes),
-        "changes": fix.changes,
-        "object": fix.object,
-        "field": fix.field,
-    }
-
-
-def _group_document(group: GroupExplanation) -> dict[str, Any]:
-    return group_document(group, [*map(_fix_document, group.fixes)])
-
-
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _lines(
-    explanation: Explanation, idle: str, most: int, group: GroupExplanation | None = None
+def pod_lines(
+    explanation: Diagnosis, most: int, group: GroupExplanation | None = None
 ) -> Iterator[str]:
-    """Yield the text output, with at most `most` nodes in a table (0: all).
-
-    `idle` is why its scheduler schedules nothing now, or why that is not known.
-    """
+    """Yield the text about a pod, with at most `most` nodes in a table (0: all)."""
+    for pods in explanation.missing:
+        yield from _missing_lines(pods)
     where = f"runs on node {explanation.node}" if explanation.node else "has no node"
     yield f"Pod {explanation.pod} {where}."
+    if explanation.gates:
+        gates = ", ".join(map(_quoted, explanation.gates))
+        yield (
+            f"It is not scheduled before its scheduling gates are removed: {gates}. Without them:"
+        )
     if explanation.decision.reason == NO_SCHEDULER:
         served = ", ".join(explanation.profiles)
         after = "What placed it is not known" if explanation.node else "It waits until one does"
@@ -353,11 +318,6 @@ def _lines(
     if explanation.problem:
         yield f"What its scheduler decides is not known: {explanation.problem}."
         return
-    if explanation.gates:
-        gates = ", ".join(map(_quoted, explanation.gates))
-        yield (
-            f"It is not scheduled before its scheduling gates are removed: {gates}. Without them:"
-        )
     if group is not None:
         yield from group_lines(group)
     if explanation.node:
@@ -365,7 +325,7 @@ def _lines(
     elif group is not None and group.is_read:
         yield from _member(explanation, group)
     elif explanation.candidates:
-        yield from _fitting(explanation, idle)
+        yield from _fitting(explanation)
     else:
         yield from _pending(explanation)
 
@@ -379,19 +339,24 @@ def _named(nodes: Sequence[str]) -> str:
     return f"{named}, …" if len(nodes) > _NAMED else named
 
 
-def _unless(explanation: Explanation) -> str:
+def _unless(explanation: Diagnosis) -> str:
     """Name what may decide otherwise, as the end of a sentence."""
     left_out = explanation.left_out
     verb = "is" if len(left_out) == 1 else "are"
     return f"; {' and '.join(left_out)} {verb} left out, and may decide otherwise" * bool(left_out)
 
 
-def _fitting(explanation: Explanation, idle: str) -> Iterator[str]:
+def _fitting(explanation: Diagnosis) -> Iterator[str]:
     fits = f"It fits on {len(explanation.candidates)} of {counted(explanation.nodes, 'node')}"
     yield f"{fits}: {_named(explanation.candidates)}{_unless(explanation)}."
     decision = explanation.decision
-    if decision.node and idle:
-        yield f"kube-scheduler would place it on {decision.node}; {idle}."
+    if decision.node and explanation.idle:
+        yield f"kube-scheduler would place it on {decision.node}; {explanation.idle}."
+    elif decision.node and explanation.error:
+        yield (
+            f"kube-scheduler would place it on {decision.node} now. Its last attempt ended with an "
+            f"error: {explanation.error}"
+        )
     elif decision.node:
         yield (
             f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "
@@ -401,7 +366,7 @@ def _fitting(explanation: Explanation, idle: str) -> Iterator[str]:
         yield from _not_tried(decision)
 
 
-def _member(explanation: Explanation, group: GroupExplanation) -> Iterator[str]:
+def _member(explanation: Diagnosis, group: GroupExplanation) -> Iterator[str]:
     """Yield what is known of one pod of a group beside the group."""
     if group.blocking is not None and group.blocking.pod == explanation.pod:
         yield f"Pod {explanation.pod}, once the Pods that fit are placed:"
@@ -427,14 +392,14 @@ def _group_fixes(group: GroupExplanation) -> Iterator[str]:
             yield f"    in {fix.object}: {fix.field}"
 
 
-def _not_tried(decision: PodDecision) -> Iterator[str]:
+def _not_tried(decision: Decision) -> Iterator[str]:
     if decision.reason == "NotTried":
         yield "kube-scheduler does not try it: it waits for a resource claim or for its pod group."
     elif decision.message:
         yield f"kube-scheduler: {decision.message}"
 
 
-def _pending(explanation: Explanation) -> Iterator[str]:
+def _pending(explanation: Diagnosis) -> Iterator[str]:
     yield f"It fits on none of {counted(explanation.nodes, 'node')}:"
     for group in explanation.groups:
         yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)})"
@@ -488,7 +453,7 @@ def _awaited_line(awaited: Awaited, known: str) -> str:
     return f"Once {' and '.join(ends)}, {fits} without a change: this was tried."
 
 
-def _running(explanation: Explanation, most: int) -> Iterator[str]:
+def _running(explanation: Diagnosis, most: int) -> Iterator[str]:
     decision = explanation.decision
     best = decision.best
     if not decision.node:
@@ -500,9 +465,9 @@ def _running(explanation: Explanation, most: int) -> Iterator[str]:
         yield f"{explanation.node} still has the highest score{tie}{_unless(explanation)}."
     elif best:
         yield f"As a new pod it would go to {_named(best)} today{_unless(explanation)}."
-    if decision.totals:
+    if count := len(explanation.scores):
         yield ""
-        yield f"Scores of {counted(len(decision.totals), 'node')}, with the weights of the plugins:"
+        yield f"Scores of {counted(count, 'node')}, with the weights of the plugins:"
         yield from _table(explanation, most)
     if explanation.groups:
         yield ""
@@ -512,27 +477,26 @@ def _running(explanation: Explanation, most: int) -> Iterator[str]:
             yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)}): {causes}"
 
 
-def _table(explanation: Explanation, most: int) -> Iterator[str]:
-    decision = explanation.decision
-    order = sorted(decision.totals, key=lambda node: (-decision.totals[node], node))
-    plugins = list(dict.fromkeys(name for scores in decision.scores.values() for name in scores))
+def _table(explanation: Diagnosis, most: int) -> Iterator[str]:
+    scores, best = explanation.scores, set(explanation.decision.best)
+    order = sorted(scores, key=lambda node: (-scores[node].total, node))
+    plugins = list(dict.fromkeys(name for score in scores.values() for name in score.plugins))
     plugins = [
-        name for name in plugins if any(scores.get(name) for scores in decision.scores.values())
+        name for name in plugins if any(score.plugins.get(name) for score in scores.values())
     ]
     shown = limited(order, most)
     if explanation.node in order and explanation.node not in shown:
         shown = [*shown, explanation.node]
-    best = set(decision.best)
     rows = [["NODE", "TOTAL", *plugins, ""]]
     for node in shown:
-        scores = decision.scores.get(node, {})
+        score = scores[node]
         marks = [
             word
             for word, applies in (("here", node == explanation.node), ("best", node in best))
             if applies
         ]
-        cells = [str(scores.get(name, "-")) for name in plugins]
-        rows.append([node, str(decision.totals[node]), *cells, ", ".join(marks)])
+        cells = [str(score.plugins.get(name, "-")) for name in plugins]
+        rows.append([node, str(score.total), *cells, ", ".join(marks)])
     yield from limited_table(rows, len(order))
 
 
@@ -555,49 +519,25 @@ async def _show_waiting(simulation: Simulation, args: argparse.Namespace) -> int
         idle=dict(simulation.idle),
     )
     missing = missing_pods(simulation.world, args.namespace)
-    document = {
-        "decidedBy": simulation.decided_by.document(),
-        "groups": [_waiting_document(group) for group in groups],
-        "missing": [asdict(pods) for pods in missing],
-        "notes": simulation.notes,
-    }
-    text = [*simulation.decided_by.first_line(), *_waiting_lines(groups)]
-    for pods in missing:
-        text += ["", *_missing_lines(pods)]
-    text += (f"note: {note}" for note in (simulation.decided_by.note(), *simulation.notes))
-    print_document(document, args.output, text_of(text))
+    waiting = WaitingPods(groups, missing, simulation.decided_by, simulation.notes)
+    text = framed(waiting.decided_by, waiting_lines(waiting), waiting.notes)
+    print_document(document_of(waiting), args.output, text_of(text))
     return 0
 
 
-def _waiting_document(group: WaitingGroup) -> dict[str, Any]:
-    return {
-        "kind": group.kind,
-        "cause": group.cause,
-        "since": group.since,
-        "owners": group.owners,
-        "pods": [pod_name(pod) for pod in group.pods],
-        "fix": group.fix.text if group.fix else None,
-        "tried": group.tried,
-        "newNodes": [asdict(one) for one in group.new_nodes],
-        "comingNodes": [asdict(one) for one in group.coming_nodes],
-    }
-
-
-def _waiting_lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
-    total = sum(len(group.pods) for group in groups)
-    if not total:
-        yield "No pod waits for a node."
-        return
-    yield f"{counted(total, 'pod')} without a node:"
-    for group in groups:
+def waiting_lines(waiting: WaitingPods) -> Iterator[str]:
+    total = sum(len(group.pods) for group in waiting.groups)
+    yield f"{counted(total, 'pod')} without a node:" if total else "No pod waits for a node."
+    for group in waiting.groups:
         yield ""
         since = f", oldest since {group.since}" if group.since else ""
         yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
-        yield f"  pods    {first_names([pod_name(pod) for pod in group.pods])}"
+        yield f"  pods    {first_names(group.pods)}"
         yield f"  owners  {first_names(group.owners)}"
-        if group.fix is not None:
-            yield f"  helps   {pod_name(group.pods[0])}: {group.fix.text}"
-        elif group.tried:
-            yield f"  helps   {pod_name(group.pods[0])}: no change was found"
+        if group.tried:
+            yield f"  helps   {group.pods[0]}: {group.fix or 'no change was found'}"
         if made := new_nodes.short(group.new_nodes, group.coming_nodes):
-            yield f"  nodes   {pod_name(group.pods[0])}: {made}"
+            yield f"  nodes   {group.pods[0]}: {made}"
+    for pods in waiting.missing:
+        yield ""
+        yield from _missing_lines(pods)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ...base.field_types import document_of
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_MESSAGE
 from ...simulate.group_diagnosis import GroupExplanation
@@ -13,8 +14,7 @@ from ..console.output import counted, first_names
 _SHOWN: Final = 8
 
 
-def group_document(group: GroupExplanation, fixes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON; `fixes` are those of the group, in the form of all commands."""
+def group_document(group: GroupExplanation) -> dict[str, Any]:
     return {
         "title": group.title,
         "namespace": group.namespace,
@@ -32,9 +32,10 @@ def group_document(group: GroupExplanation, fixes: Sequence[Mapping[str, Any]]) 
         "running": group.running,
         "waiting": group.waiting,
         "schedulingGated": group.gated,
+        "gatesHold": group.gates_hold,
         "now": {"placed": group.placed, "pending": group.pending, "preempted": group.victims},
         "together": {"placed": group.together, "pending": group.apart},
-        "fixes": list(fixes),
+        "fixes": document_of(group.fixes),
     }
 
 

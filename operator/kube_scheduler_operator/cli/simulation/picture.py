@@ -8,8 +8,9 @@ from typing import Final
 
 from ...base.foreign_text import one_line
 from ...base.quantities import CPU, MEMORY
-from ...simulate.placements import PlacementOutcome, Spread, spread
+from ...simulate.placements import PlacementOutcome, Spread, distribution, spread
 from .answer import ConfigurationResult
+from .answer_text import cells
 
 _WIDTH, _HEIGHT = 420, 150
 """Pixels of a diagram."""
@@ -27,11 +28,11 @@ def svg(title: str, columns: Sequence[ConfigurationResult]) -> str:
 
     A bar is the median of the runs, a line in it the range from the least to the most.
     """
-    cells = [list(column.cells()) for column in columns]
-    count = max(map(len, cells))
+    figures = [list(cells(distribution(column.outcomes))) for column in columns]
+    count = max(map(len, figures))
     width = _LEFT + len(columns) * (_WIDTH + _GAP)
     height = _TOP + len(_COLOURS) * _ROW + count * _LINE + 24
-    panels = enumerate(zip(columns, cells, strict=True))
+    panels = enumerate(zip(columns, figures, strict=True))
     shapes = [shape for at, (column, rows) in panels for shape in _panel(at, column, rows)]
     return "\n".join(
         [

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from ...base.field_types import document_of
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_NAME
 from ...base.objects import mapping
@@ -20,6 +21,7 @@ from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFoun
 from ...kube.resource import PODS
 from ...simulate.admission import admit, admit_group
 from ...simulate.configuration import with_profile
+from ...simulate.decided_by import framed
 from ...simulate.grouped_workloads import NEEDS_GATE
 from ...simulate.kinds import (
     BY_KIND,
@@ -59,10 +61,12 @@ from ..console.output import counted, print_document, text_of
 from .answer import (
     TODAY,
     ConfigurationResult,
-    SimulationAnswer,
     SimulationQuestion,
+    answer_of,
+    figures_of_now,
     left_in_place,
 )
+from .answer_text import simulation_lines
 from .picture import svg
 from .run import Simulation, configuration_file, from_cluster, run_simulating
 
@@ -95,7 +99,8 @@ def _question(args: argparse.Namespace) -> SimulationQuestion:
     if both:
         raise UsageError(f"{both[0]} cannot be drained by --drain and lost by --without-node")
     question = SimulationQuestion(
-        Scenario(tuple(args.without_node), tuple(args.drain), added, args.replay)
+        Scenario(tuple(args.without_node), tuple(args.drain), added, args.replay),
+        largest=args.max,
     )
     _read_workloads(question, args.files)
     _check_workload_flags(question, args)
@@ -250,25 +255,16 @@ async def _simulate(
         columns = await _columns(simulation, prepared, largest, args)
     except ScenarioError as error:
         raise UsageError(str(error)) from None
-    now = utilization_of(world)
     notes = [*simulation.notes, *_idle_schedulers(simulation, prepared, largest), *question.notes]
     outcomes = [outcome for column in columns for outcome in column.outcomes]
     notes += dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
-    answer = SimulationAnswer(
-        question,
-        prepared,
-        columns,
-        now,
-        len(world.pending()),
-        notes,
-        simulation.decided_by,
-        args.max,
-        args.nodes,
-    )
+    now = figures_of_now(utilization_of(world), len(world.pending()))
+    answer = answer_of(question, prepared, columns, now, simulation.decided_by, notes)
     if args.svg:
-        _write_picture(args.svg, answer)
-    print_document(answer.document(), args.output, text_of(answer.lines()))
-    return _FITS if answer.fits else _NOT_KNOWN if answer.is_unknown else _DOES_NOT_FIT
+        _write_picture(args.svg, svg(question.title, columns))
+    text = framed(answer.decided_by, simulation_lines(answer, args.nodes), answer.notes)
+    print_document(document_of(answer), args.output, text_of(text))
+    return _NOT_KNOWN if answer.fits is None else _FITS if answer.fits else _DOES_NOT_FIT
 
 
 def _idle_schedulers(
@@ -400,6 +396,6 @@ def _configurations(
     return others if len(others) > 1 else [(TODAY, today), *others]
 
 
-def _write_picture(name: str, answer: SimulationAnswer) -> None:
+def _write_picture(name: str, picture: str) -> None:
     with named(f"--svg {name}"):
-        Path(name).write_text(svg(answer.title, answer.columns), encoding="utf-8")
+        Path(name).write_text(picture, encoding="utf-8")

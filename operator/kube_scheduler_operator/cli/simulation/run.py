@@ -39,6 +39,13 @@ from ...kube.resource import (
 )
 from ...simulate.cluster_version import ClusterVersion, cluster_version, version_of_scheduler
 from ...simulate.configuration import default_configuration, profiles_of
+from ...simulate.decided_by import (
+    DEFAULTS,
+    ClusterDecidedBy,
+    DecidedBy,
+    DecidingConfiguration,
+    number,
+)
 from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES, PODS
 from ...simulate.other_schedulers import merged
@@ -60,7 +67,6 @@ from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
 from ..console.errors import CommandError, UsageError, error_message
 from ..console.input_files import display_name, read_bytes
-from .decided_by import DEFAULTS, DecidedBy, DecidingConfiguration
 from .in_cluster import JobSimulator
 from .running_scheduler import (
     CONTROL_PLANE,
@@ -113,16 +119,24 @@ class Simulation:
         origins = {"": DEFAULTS, **self.origins}
         configurations = [
             DecidingConfiguration(
-                CONTROL_PLANE, _served(options.config), origins[""], options.config
+                CONTROL_PLANE,
+                _served(options.config),
+                origins[""],
+                options.config,
+                options.left_out,
             ),
             *(
-                DecidingConfiguration(one.title, one.names, origins.get(one.title, ""), one.config)
+                DecidingConfiguration(
+                    one.title, one.names, origins.get(one.title, ""), one.config, one.left_out
+                )
                 for one in options.others
                 if not one.problem
             ),
         ]
         image = place.operand.image if place.job and place.operand else ""
-        return DecidedBy(place.version, image, place.chosen, self.cluster, tuple(configurations))
+        cluster = ClusterDecidedBy(number(self.cluster.version), self.cluster.origin)
+        decided = tuple(configurations)
+        return DecidedBy(number(place.version), image, place.chosen, cluster, decided)
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
         """Return the options for a configuration with its extenders; note those left out."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from ...base.field_types import document_of
 from ...base.findings import listing
 from ...base.foreign_text import foreign
 from ...base.limits import MESSAGE_LENGTH
@@ -33,25 +34,16 @@ class Placements:
         return bool(effect.worse or effect.elsewhere or effect.newly_fitting)
 
     def document(self) -> dict[str, Any]:
-        effect = self.effect
         return {
             "before": str(self.before),
             "after": str(self.after),
-            "tried": effect.tried,
-            "lost": _by_reason(effect.lost),
-            "newlyWaiting": _by_reason(effect.newly_waiting),
-            "newlyFitting": effect.newly_fitting,
-            "elsewhere": effect.elsewhere,
-            "notKnown": list(effect.unknown(_CHANGE)),
+            **document_of(self.effect),
+            "notKnown": list(self.effect.unknown(_CHANGE)),
         }
 
     def lines(self) -> Iterator[str]:
         for sentence in self.effect.sentences(f"with {self.before}", _CHANGE):
             yield f"pods, compared with {self.before}: {sentence}"
-
-
-def _by_reason(pods: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    return [{"reason": reason, "pods": list(names)} for reason, names in pods.items()]
 
 
 @dataclass(frozen=True, slots=True)

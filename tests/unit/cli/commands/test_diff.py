@@ -10,7 +10,9 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.cli.simulation import placements
+from kube_scheduler_operator.cli.simulation.placements import EditAnswer
 from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
+from kube_scheduler_operator.simulate.edit_effect import EditEffect, Loss
 
 from ..conftest import Cluster, content
 
@@ -198,17 +200,26 @@ async def test_placements_compare_the_pods_of_both_configurations(
     """The words and the exit code are those of the difference; the patch stays one."""
     compared: list[Any] = []
 
-    async def sentences(*arguments: Any) -> list[str]:
+    async def answer(*arguments: Any) -> EditAnswer:
         compared.extend(arguments[-2:])
-        return ["2 running pods could no longer be placed: taints"]
+        effect = EditEffect(lost=[Loss("taints", ["shop/a", "shop/b"])])
+        return EditAnswer(effect, {}, too_large=False, decided_by=None, notes=[])
 
-    monkeypatch.setattr(placements, "placement_sentences", sentences)
+    monkeypatch.setattr(placements, "placements_of_edit", answer)
     edited = file("KubeScheduler", logLevel="Debug", unsupportedConfigOverrides=OVERRIDES)
     done = await running.run("diff", "-f", edited, "--placements")
     assert done.code == 1
-    assert "# 2 running pods could no longer be placed: taints\n" in done.out
+    assert "# 2 running pods could no longer be placed: taints (shop/a, shop/b)\n" in done.out
     before, after = compared
     assert before.config != after.config
+    done = await running.run("diff", "-f", edited, "--placements", "-o", "json")
+    document = json.loads(done.out)
+    assert (done.code, document["placements"]["effect"]["lost"]) == (
+        1,
+        [{"reason": "taints", "pods": ["shop/a", "shop/b"]}],
+    )
+    assert document["words"]
+    assert document["lines"][0].startswith("--- revision-")
     same = file("KubeScheduler", logLevel="Debug")
     compared.clear()
     done = await running.run("diff", "-f", same, "--placements")

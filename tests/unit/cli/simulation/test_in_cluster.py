@@ -28,7 +28,7 @@ from kube_scheduler_operator.kube.resource import (
     PODS,
 )
 from kube_scheduler_operator.simulate import job_run, process, questions
-from kube_scheduler_operator.simulate.diagnosis import Explanation
+from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.questions import to_json
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
@@ -167,7 +167,7 @@ async def world(
         if pod["name"] == "broken":
             raise SimulationError("kube-scheduler ended: no such plugin")
         return to_json(
-            Explanation(f"{pod['namespace']}/{pod['name']}", "default-scheduler", ["x"], nodes=7)
+            Diagnosis(f"{pod['namespace']}/{pod['name']}", "default-scheduler", ["x"], nodes=7)
         )
 
     monkeypatch.setattr(questions.Asked, "answer", answer)

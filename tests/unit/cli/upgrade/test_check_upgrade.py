@@ -26,7 +26,7 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.operator.secondary.content import config_map
 from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
-from kube_scheduler_operator.simulate.edit_effect import EditEffect
+from kube_scheduler_operator.simulate.edit_effect import EditEffect, Loss
 
 from ....builders import secondary
 from ....desired import desired_secondary
@@ -161,7 +161,7 @@ def test_nothing_found_is_exit_code_0(check: Any, program: Any, compared: Any) -
 def test_pods_are_compared_at_each_step_without_the_gates_that_are_refused(
     check: Any, program: Any, compared: dict[str, EditEffect]
 ) -> None:
-    compared["1.36"] = EditEffect(lost={"taint": ["shop/a"]}, elsewhere=["shop/b"], tried=2)
+    compared["1.36"] = EditEffect(lost=[Loss("taint", ["shop/a"])], elsewhere=["shop/b"], tried=2)
     versions = ("v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2")
     flags = [f"--kube-scheduler={program(version, REMOVED_IN_35)}" for version in versions]
     gates = f"--feature-gates={REMOVED_IN_35}=true"

@@ -32,7 +32,7 @@ from kube_scheduler_operator.operator.engine.placement_run import (
 from kube_scheduler_operator.operator.model.plan import PlacementQuestion, PlacementRules
 from kube_scheduler_operator.operator.model.snapshot import CheckIdentity, PlacementAnswer
 from kube_scheduler_operator.simulate import questions
-from kube_scheduler_operator.simulate.edit_effect import EditEffect
+from kube_scheduler_operator.simulate.edit_effect import EditEffect, Loss
 from kube_scheduler_operator.simulate.identity import make_identity
 from kube_scheduler_operator.simulate.job import LABELS, choose_node
 from kube_scheduler_operator.simulate.process import SimulationError
@@ -42,7 +42,7 @@ from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from ...kube.conftest import FakeApi
 from ...kube.conftest import api as api
 
-LOST = EditEffect(lost={"node(s) had untolerated taint(s)": ["shop/a", "shop/b"]}, tried=2)
+LOST = EditEffect(lost=[Loss("node(s) had untolerated taint(s)", ["shop/a", "shop/b"])], tried=2)
 IN_WORDS = "; ".join(LOST.sentences())
 NAMESPACE = KUBEADM.target_namespace
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ...config.language.versions import Version
-from ...simulate.cluster_version import ClusterVersion
+from ..base.field_types import named
+from ..config.language.versions import Version
 
 DEFAULTS: Final = "its defaults"
 
@@ -15,57 +15,49 @@ DEFAULTS: Final = "its defaults"
 @dataclass(frozen=True, slots=True)
 class DecidingConfiguration:
     scheduler: str  # for messages
-    names: tuple[str, ...]  # the schedulerNames that it serves
-    origin: str  # what it is, for messages: a file, a revision, the defaults
-    configuration: Mapping[str, Any]
+    names: tuple[str, ...] = named("schedulerNames")  # that it serves
+    origin: str = ""  # what it is, for messages: a file, a revision, the defaults
+    configuration: Mapping[str, Any] = named("configuration", default_factory=dict)
+    left_out: tuple[str, ...] = ()  # extenders that do not take part, and may decide otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDecidedBy:
+    """What would decide in the cluster."""
+
+    version: str | None = None  # such as 1.37.2; None: nothing shows it
+    origin: str = ""  # what shows it
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedBy:
     """The program and the configurations behind an answer."""
 
-    version: Version | None  # of the program; None: not known
-    image: str  # that a Job runs; empty: a program of this machine
-    chosen: str  # the flag or variable that chose the program; empty: its version did
-    cluster: ClusterVersion  # what would decide in the cluster
-    configurations: tuple[DecidingConfiguration, ...]
+    version: str | None = None  # of the program; None: not known
+    image: str = ""  # that a Job runs; empty: a program of this machine
+    chosen: str = ""  # the flag or variable that chose the program; empty: its version did
+    cluster: ClusterDecidedBy = ClusterDecidedBy()
+    configurations: tuple[DecidingConfiguration, ...] = ()
 
     @property
     def is_substitute(self) -> bool:
         """Whether another minor version decided than would in the cluster."""
         own, used = self.cluster.version, self.version
-        return own is not None and used is not None and own.short != used.short
+        if own is None or used is None:
+            return False
+        return Version.parse(own).short != Version.parse(used).short
 
     def of(self, scheduler_name: str) -> DecidedBy:
         """Return it for one schedulerName."""
         serving = tuple(one for one in self.configurations if scheduler_name in one.names)[:1]
-        return DecidedBy(self.version, self.image, self.chosen, self.cluster, serving)
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "version": _number(self.version),
-            "image": self.image,
-            "cluster": {
-                "version": _number(self.cluster.version),
-                "origin": self.cluster.origin,
-            },
-            "configurations": [
-                {
-                    "scheduler": one.scheduler,
-                    "schedulerNames": list(one.names),
-                    "origin": one.origin,
-                    "configuration": one.configuration,
-                }
-                for one in self.configurations
-            ],
-        }
+        return replace(self, configurations=serving)
 
     def first_line(self) -> Iterator[str]:
         """Yield a sentence that comes before the answer: that another version decided."""
         if not self.is_substitute:
             return
-        instead = f"{_number(self.cluster.version)} ({self.cluster.origin})"
-        decides = f"kube-scheduler {_number(self.version)} decides here, not {instead}"
+        instead = f"{self.cluster.version} ({self.cluster.origin})"
+        decides = f"kube-scheduler {self.version} decides here, not {instead}"
         if self.image:
             yield f"{decides}: the Job runs {self.image}."
         elif self.chosen:
@@ -80,7 +72,7 @@ class DecidedBy:
         """Say which version decides."""
         program = f"the kube-scheduler of {self.image}"
         if self.version is not None:
-            program = f"kube-scheduler {_number(self.version)}"
+            program = f"kube-scheduler {self.version}"
         unknown = "" if self.cluster.version else " (nothing shows the version of the cluster)"
         return f"{program} decides{unknown}"
 
@@ -93,5 +85,22 @@ class DecidedBy:
         return f"{self.program()}, with {''.join(origins)}"
 
 
-def _number(version: Version | None) -> str | None:
+def framed(
+    decided_by: DecidedBy | None,
+    lines: Iterable[str],
+    notes: Iterable[str],
+    *,
+    with_configurations: bool = True,
+) -> Iterator[str]:
+    """Yield an answer as text: what decided it comes first if it matters, and otherwise last."""
+    if decided_by is not None:
+        yield from decided_by.first_line()
+    yield from lines
+    if decided_by is not None:
+        yield f"note: {decided_by.note() if with_configurations else decided_by.program()}"
+    yield from (f"note: {note}" for note in notes)
+
+
+def number(version: Version | None) -> str | None:
+    """Write a version as kube-scheduler's without its letter."""
     return str(version).removeprefix("v") if version is not None else None

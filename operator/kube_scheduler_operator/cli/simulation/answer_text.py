@@ -1,0 +1,190 @@
+"""The text of `kubectl scheduler simulate`: a sentence, figures and places, from its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ...simulate.placements import Spread
+from ...simulate.scenario import Drain
+from ..console.output import counted, first_names, format_table, limited, limited_table
+from .answer import TODAY, ConfigurationAnswer, LargestQuestion, SimulationAnswer
+
+NOW: Final = "now"
+_REASONS: Final = 5
+_OF: Final = ("that ", "of ")
+"""How titles of groups begin that are not names of workloads."""
+_FIGURES: Final = {
+    "largest": "pods that fit",
+    "placed": "pods placed",
+    "pending": "pods Pending",
+    "preempted": "pods preempted",
+    "nodesUsed": "nodes used",
+    "fullestNodePercent": "fullest node",
+}
+
+
+def simulation_lines(answer: SimulationAnswer, most: int) -> Iterator[str]:
+    """Yield the text output, with at most `most` nodes in a table (0: all)."""
+    yield from answer.refused
+    for drain in answer.drains:
+        yield from _drain_lines(drain)
+    for gone in answer.lost_nodes:
+        yield from _removed_lines(gone)
+    for each in answer.proposed:
+        link = ", but " if each.runs_that_fit == answer.repeat else "; "
+        rest = link + " and ".join(answer.prevented) if answer.prevented else ""
+        yield f"{_sentence(answer, each)}{rest}."
+    yield ""
+    yield from _table(answer)
+    several = len(answer.configurations) > 1
+    for each in answer.configurations:
+        yield from _where(each, f" ({each.name})" if several else "", most)
+    for each in answer.configurations:
+        yield from _missing(each, f" ({each.name})" if several else "")
+
+
+def _sentence(answer: SimulationAnswer, result: ConfigurationAnswer) -> str:
+    """Return the first sentence without its end."""
+    runs, fitting = answer.repeat, result.runs_that_fit
+    under = f" with {result.name}" if result.name != TODAY else ""
+    if answer.largest is not None:
+        return _largest(answer.largest, result, under)
+    if not answer.pods:
+        return f"No pod has to be placed{under}"
+    what = " and ".join(
+        f"{counted(count, 'pod')} {title if title.startswith(_OF) else f'of {title}'}"
+        for title, count in answer.pods.items()
+    )
+    one = sum(answer.pods.values()) == 1
+    fit, fit_not = ("fits", "does not fit") if one else ("fit", "do not all fit")
+    if fitting == runs:
+        return f"{what} {fit}{under}, in {runs} of {counted(runs, 'run')}"
+    if result.not_simulated and not result.waiting:
+        left = counted(len(result.not_simulated), "pod")
+        return f"Of {what}, {left} cannot be simulated{under}, so whether all fit is not known"
+    if not fitting:
+        return f"{what} {fit_not}{under} in any of {counted(runs, 'run')}"
+    return (
+        f"{what} {fit}{under} in only {fitting} of {runs} runs: it depends on ties, which chance "
+        "decides"
+    )
+
+
+def _largest(question: LargestQuestion, result: ConfigurationAnswer, under: str) -> str:
+    fitting, replicas = result.figures["largest"], question.replicas
+    least = "at least " if result.more_fit else ""
+    more = fitting.least - replicas
+    enough = f"{more:.0f} more than" if more > 0 else "exactly" if more == 0 else "fewer than"
+    return (
+        f"{least}{shown_spread(fitting)} pods of {question.workload} fit{under}: {enough} the "
+        f"{replicas} of its spec"
+    )
+
+
+def _table(answer: SimulationAnswer) -> Iterator[str]:
+    by_column = [dict(cells(each.figures)) for each in answer.configurations]
+    names = list(dict.fromkeys(name for own in by_column for name in own))
+    now = {
+        _label(key): _figure(key, Spread(value, value, value)) for key, value in answer.now.items()
+    }
+    rows = [["", NOW, *(each.name for each in answer.configurations)]]
+    rows += [
+        [name, now.get(name, ""), *(own.get(name, "0") for own in by_column)] for name in names
+    ]
+    yield from format_table(rows)
+    yield "A figure is the median of the runs, with the least and the most in brackets."
+
+
+def cells(figures: Mapping[str, Spread]) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of each figure."""
+    zones = [key for key in figures if key.startswith("zone.")]
+    requests = [key for key in figures if key.startswith("requestsPercent.")]
+    placed = any(figures[key].most for key in zones)
+    for key in (*_FIGURES, *requests, *(zones if placed else ())):
+        if key in figures:
+            yield _label(key), _figure(key, figures[key])
+
+
+def _where(result: ConfigurationAnswer, under: str, most: int) -> Iterator[str]:
+    if not result.nodes:
+        return
+    yield ""
+    yield f"Where they are{under}:"
+    rows = [["NODE", "ZONE", "PODS"]]
+    for node, counts in limited(list(result.nodes.items()), most):
+        rows.append([node, result.zones.get(node, "-"), shown_spread(counts)])
+    yield from limited_table(rows, len(result.nodes))
+
+
+def _missing(result: ConfigurationAnswer, under: str) -> Iterator[str]:
+    if result.waiting:
+        yield ""
+        yield f"Without a node{under}, in the words of kube-scheduler:"
+    for waiting in result.waiting[:_REASONS]:
+        yield f"  {shown_spread(waiting.pods)}: {waiting.reason}"
+        yield f"    {first_names(waiting.names)}"
+    if len(result.waiting) > _REASONS:
+        yield f"  … and {len(result.waiting) - _REASONS} other reasons (-o json has all)"
+    for text in dict.fromkeys(result.not_simulated.values()):
+        names = [name for name, reason in result.not_simulated.items() if reason == text]
+        yield ""
+        yield f"Not simulated{under}: {text}"
+        yield f"    {first_names(names)}"
+    if victims := dict.fromkeys(name for run in result.preempted for name in run):
+        homeless = {name for run in result.homeless for name in run}
+        rest = f"; {len(homeless)} of them find no other node" if homeless else ""
+        yield ""
+        yield f"Preempted{under}: {first_names(list(victims))}{rest}"
+
+
+def _drain_lines(drain: Drain) -> Iterator[str]:
+    stay = [f"{count} {what}" for what, count in drain.stay.items()]
+    rest = f"; {', '.join(stay)} stay" if stay else ""
+    yield f"Drain of {drain.node}: {counted(len(drain.moved), 'pod')} would be evicted{rest}."
+    for budget, pods in drain.blocked.items():
+        yield (
+            f"  PodDisruptionBudget {budget} allows no eviction now: {first_names(pods)} "
+            f"{'stays' if len(pods) == 1 else 'stay'}, and the drain waits."
+        )
+    for budget, allowed in drain.one_by_one.items():
+        allows = f"  PodDisruptionBudget {budget} allows {counted(allowed, 'eviction')}"
+        if budget in drain.stops:
+            yield f"{allows}, and the replacements find no node: the drain would stop."
+        elif len(drain.budgets[budget]) > allowed:
+            yield f"{allows} at a time for its {len(drain.budgets[budget])} pods there."
+    if drain.lost:
+        yield (
+            f"  {first_names(drain.lost)}: without a controller, so `kubectl drain` needs --force "
+            "and nothing creates them again."
+        )
+
+
+def _removed_lines(gone: Drain) -> Iterator[str]:
+    yield f"Without {gone.node}: {counted(len(gone.moved), 'pod')} would be created again."
+    if gone.lost:
+        yield f"  {first_names(gone.lost)}: without a controller, so nothing creates them again."
+
+
+def _label(key: str) -> str:
+    what, _, rest = key.partition(".")
+    if what == "requestsPercent":
+        return f"{rest} requested"
+    if what == "zone":
+        return f"placed in zone {rest}" if rest else "placed in no zone"
+    return _FIGURES[key]
+
+
+def _figure(key: str, values: Spread) -> str:
+    return shown_spread(values, " %" if key.partition(".")[0].endswith("Percent") else "")
+
+
+def shown_spread(figure: Spread, unit: str = "") -> str:
+    """Format as `4 (3-5)`, or as `4` if all runs agree."""
+
+    def number(value: float) -> str:
+        return f"{value:.0f}" if unit else f"{value:g}"
+
+    least, middle, most = map(number, (figure.least, figure.median, figure.most))
+    between = f" ({least}-{most})" if least != most else ""
+    return f"{middle}{unit}{between}"
