@@ -256,7 +256,7 @@ def compare(
     better_kinds = {name.rsplit("-", 2)[0] for name in better}
     for kind, found in after.items():
         was = before[kind]
-        print(f"{step['version']} {kind}: {was} -> {found}; reported: {kinds.get(kind)!r}, "
+        print(f"{kind}: {was} -> {found}; reported: {kinds.get(kind)!r}, "
               f"{'fits' if kind in better_kinds else ''}")  # fmt: skip
         expected = kind in better_kinds or (bool(was.node) and kind not in kinds)
         assert bool(found.node) == expected, (kind, found, worse, better)
