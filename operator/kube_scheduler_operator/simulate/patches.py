@@ -50,6 +50,8 @@ def merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
             obj[name] = merged(mapping(obj.get(name)), value)
         elif isinstance(value, list) and name in _KEYS:
             obj[name] = _merged_items(obj.get(name) or [], value, _KEYS[name])
+            if not obj[name]:  # the API server stores no empty list
+                del obj[name]
         else:
             obj[name] = value
     return obj

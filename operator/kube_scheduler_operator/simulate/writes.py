@@ -39,6 +39,10 @@ class DecisionListener(Protocol):
     def event(self, event: Object) -> None: ...
 
 
+_GRACE: Final = 30
+"""The API server's default of terminationGracePeriodSeconds."""
+
+
 class UnexpectedRequestError(Exception):
     """A request that kube-scheduler does not send; nothing is known about what follows it."""
 
@@ -159,7 +163,11 @@ class WriteRequests:
         if target.resource == PODS:
             self._controllers.pod_deleted(gone)
             self._listener.deleted(gone)
-            gone["metadata"]["deletionTimestamp"] = self._now()
+            grace = mapping(gone.get("spec")).get("terminationGracePeriodSeconds", _GRACE)
+            gone["metadata"] |= {
+                "deletionTimestamp": self._now(),
+                "deletionGracePeriodSeconds": grace,
+            }
             return Reply(200, gone)
         return Reply(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
