@@ -175,6 +175,18 @@ def api_server() -> Iterator[ApiServer]:
                     _sandbox("down")
 
 
+@contextmanager
+def another_api_server(version: str) -> Iterator[ApiServer]:
+    """An API server of another version, for one worker alone."""
+    name = f"{NAME}-{releases.minor(version)}"
+    try:
+        _sandbox("down", name=name)  # what a killed session left
+        _sandbox("up", "--nodes", "0", "--no-operator", "--kubernetes-version", version, name=name)
+        yield _describe(name)
+    finally:
+        _sandbox("down", name=name)
+
+
 @pytest.fixture(scope="session")
 def kube_scheduler_binary() -> Path:
     """The real kube-scheduler, of the version of `api_server`, which need not run for it."""
@@ -209,11 +221,11 @@ def _alone(users: int) -> bool:
     return False
 
 
-def _sandbox(*words: str) -> str:
-    """Run hack/sandbox for our sandbox; a failure is the failure of the test that needs it."""
+def _sandbox(*words: str, name: str = NAME) -> str:
+    """Run hack/sandbox for a sandbox; a failure is the failure of the test that needs it."""
     if not SANDBOX.exists():
         pytest.fail(f"{SANDBOX} is missing: integration tests need it for a real API server")
-    command = [str(SANDBOX), *words, "--name", NAME]
+    command = [str(SANDBOX), *words, "--name", name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=UP_SECONDS, check=False)
     if done.returncode != 0:
         output = (done.stdout + done.stderr).strip()
@@ -221,9 +233,9 @@ def _sandbox(*words: str) -> str:
     return done.stdout
 
 
-def _describe() -> ApiServer:
+def _describe(name: str = NAME) -> ApiServer:
     variables = {}
-    for line in _sandbox("env").splitlines():
+    for line in _sandbox("env", name=name).splitlines():
         _export, _, assignment = line.partition(" ")
         variable, _, value = assignment.partition("=")
         variables[variable] = "".join(shlex.split(value))

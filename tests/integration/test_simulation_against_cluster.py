@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.client import HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,13 +50,16 @@ from .simulated_worlds import NAMESPACES, PRIORITIES, WAITING_CLASS, GeneratedWo
 
 SECONDS: Final = 150
 """For the simulation of a world, which waits for each decision of the cluster."""
-COUNT: Final = number("KSO_WORLDS", 30, soak=300)
+COUNT: Final = number("KSO_WORLDS", 30, soak=30)
 _TYPES: Final = {
     "GET": "application/json",
     "POST": "application/json",
+    "PUT": "application/json",
     "DELETE": "application/json",
     "PATCH": "application/merge-patch+json",
 }
+NOT_CREATED: Final = "ResourceClaim not created yet"
+"""What kube-scheduler says about a pod before a controller has made a claim of its template."""
 NOT_SERVED: Final = "the server could not find the requested resource"
 """What the API server answers about a kind that it does not serve."""
 SETTLING: Final = 0.1
@@ -266,7 +269,7 @@ class Cluster:
                 decision.reason = condition["reason"]
                 decision.message = condition.get("message", "")
             decision.nominated = (found.get("status") or {}).get("nominatedNodeName") or ""
-            return decision.decided
+            return decision.decided and NOT_CREATED not in decision.message
 
         until(decided, f"{name} is not decided")
         read_until = time.monotonic() + LOG_DELAY
@@ -303,6 +306,13 @@ def _as_probe(pod: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def cluster(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServer]:
+    with prepared(api_server):
+        yield api_server
+
+
+@contextmanager
+def prepared(api_server: ApiServer) -> Iterator[None]:
+    """An API server with what all generated worlds have."""
     for namespace in NAMESPACES:
         with suppress(RefusedError):
             api_server.create_namespace(namespace)
@@ -319,7 +329,7 @@ def cluster(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServe
     }
     with suppress(RefusedError):
         api_server.request("POST", "/apis/storage.k8s.io/v1/storageclasses", storage)
-    yield api_server
+    yield
     for name in PRIORITIES:
         api_server.request("DELETE", f"{classes}/{quote(name)}")
     api_server.request("DELETE", f"/apis/storage.k8s.io/v1/storageclasses/{WAITING_CLASS}")

@@ -14,16 +14,21 @@ from typing import Any, Final
 from ..base.objects import mapping
 from ..base.priorities import BUILT_IN_PRIORITIES
 from ..base.quantities import amounts
+from ..config.language.versions import Version
 from ..kube.resource import Resource
+from .cluster_version import cluster_version
 from .constraint import containers
 from .kinds import PRIORITY_CLASSES, RUNTIME_CLASSES, Object
 from .limit_ranges import set_defaults, violations
+from .resource_rules import default_pod_requests, invalid_resources
 from .runtime_classes import class_selector, runtime_class
 from .world import World
 
 _DEFAULT_SECONDS: Final = 300
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _PREEMPT: Final = "PreemptLowerPriority"
+_POD_REQUESTS_COME_LAST: Final = Version(1, 37)
+"""The version from which the API server completes the requests of a pod after LimitRanges."""
 
 
 @dataclass(slots=True)
@@ -37,11 +42,18 @@ class Admission:
 def admit(pod: Object, world: World) -> Admission:
     """Complete a pod in place, as the API server does when it is created."""
     spec, admission = pod["spec"], Admission()
+    version = cluster_version(world).version
+    completes_before = version is not None and version < _POD_REQUESTS_COME_LAST
     _default(spec)
+    if completes_before:
+        default_pod_requests(spec)
     set_defaults(spec, world, pod["metadata"]["namespace"])
     _prioritize(spec, world, admission)
     _tolerate_failing_nodes(spec)
     _apply_runtime_class(spec, world, admission)
+    if not completes_before:
+        default_pod_requests(spec)
+    admission.refused += invalid_resources(spec)
     admission.refused += violations(spec, world, pod["metadata"]["namespace"])
     return admission
 

@@ -32,7 +32,7 @@ def pod_amounts(spec: Mapping[str, Any], field: Field, *, overhead: bool) -> dic
             _add(own, sidecars)
         _raise(largest, own)
     _raise(total, largest)
-    total |= {name: amount for name, amount in _of(spec, field).items() if _is_for_whole_pods(name)}
+    total |= {name: amount for name, amount in _of(spec, field).items() if is_for_whole_pods(name)}
     if overhead:
         for name, amount in amounts(spec.get("overhead")).items():
             if field == "requests" or total.get(name):
@@ -40,7 +40,8 @@ def pod_amounts(spec: Mapping[str, Any], field: Field, *, overhead: bool) -> dic
     return total
 
 
-def _is_for_whole_pods(resource: str) -> bool:
+def is_for_whole_pods(resource: str) -> bool:
+    """Return whether `spec.resources` of a pod may have a resource."""
     return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
 
 

@@ -16,7 +16,7 @@ from ..base.objects import entries, mapping
 from ..base.times import rfc3339
 from ..kube.resource import EVENTS_V1
 from .controllers import Controllers
-from .kinds import CLAIMS, NODES, PODS, VOLUMES, Object
+from .kinds import CLAIMS, NODES, PODS, RESOURCE_CLAIMS, VOLUMES, Object
 from .patches import UnknownPatchError, patched
 from .store import WorldStore
 from .targets import RequestTarget
@@ -185,6 +185,9 @@ class WriteRequests:
             raise UnexpectedRequestError(f"a patch of type {error} is not simulated") from None
         if target.resource == PODS and _nominates_bound(known, changed):
             return _invalid(target, "status.nominatedNodeName: the pod is already bound")
+        if target.resource == RESOURCE_CLAIMS and _changes_allocation(known, changed):
+            text = "status.allocation: Invalid value: null: field cannot be modified once set"
+            return _invalid(target, text)
         stored = self._store.put(target.resource, changed)
         self._report(target, stored)
         # A controller may have changed it again.
@@ -234,6 +237,16 @@ def _nominates_bound(known: Mapping[str, Any], changed: Mapping[str, Any]) -> bo
     return is_new and bool(mapping(known.get("spec")).get("nodeName"))
 
 
+def _changes_allocation(known: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+    """Return whether an allocation gets or loses a field.
+
+    From 1.36 on, kube-scheduler adds the time to an allocation that has none, such as one by an
+    older version, when it reserves the claim for another Pod.
+    """
+    before, after = (mapping(obj.get("status")).get("allocation") for obj in (known, changed))
+    return bool(before and after) and mapping(before).keys() != mapping(after).keys()
+
+
 def _precondition(known: Mapping[str, Any], sent: Any) -> str:
     """Return which precondition of a write an object does not fulfil; empty: it fulfils all."""
     preconditions, metadata = mapping(sent), known["metadata"]
@@ -250,7 +263,9 @@ def _conflict(target: RequestTarget, problem: str) -> Reply:
 
 
 def _invalid(target: RequestTarget, problem: str) -> Reply:
-    return failure(422, "Invalid", f'{target.resource.kind} "{target.name}" is invalid: {problem}')
+    kind, group = target.resource.kind, target.resource.group
+    named = f"{kind}.{group}" if group else kind
+    return failure(422, "Invalid", f'{named} "{target.name}" is invalid: {problem}')
 
 
 def not_found(target: RequestTarget) -> Reply:

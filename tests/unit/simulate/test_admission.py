@@ -93,6 +93,61 @@ def test_requests_default_to_limits() -> None:
     assert spec["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
 
 
+@pytest.mark.parametrize(
+    ("container", "whole", "message"),
+    [
+        ({"requests": {"cpu": "9"}, "limits": {"cpu": "2"}}, {},
+         'spec.containers[0].resources.requests: Invalid value: "9": must be less than or equal to '
+         "cpu limit of 2"),
+        ({"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "2"}}, {},
+         'spec.containers[0].resources.requests: Invalid value: "1": must be equal to '
+         "example.com/gpu limit of 2"),
+        ({"requests": {"example.com/gpu": "1"}}, {},
+         "spec.containers[0].resources.limits: Required value: Limit must be set for non "
+         "overcommitable resources"),
+        ({"requests": {"cpu": "9"}}, {"requests": {"cpu": "4"}},
+         'spec.resources.requests[cpu]: Invalid value: "4": must be greater than or equal to '
+         "aggregate container requests of 9"),
+        ({"limits": {"memory": "2Gi"}}, {"limits": {"memory": "1Gi"}},
+         'spec.resources.containers[0][memory].limits: Invalid value: "2Gi": must be less than or '
+         "equal to pod limits of 1Gi"),
+    ],
+)  # fmt: skip
+def test_resources_that_do_not_fit_each_other_are_refused(
+    container: Object, whole: Object, message: str
+) -> None:
+    containers = [{**CONTAINER, "resources": container}]
+    _, admission = admitted(World(), containers=containers, resources=whole)
+    assert message in admission.refused
+
+
+def test_a_default_limit_below_a_request_is_refused() -> None:
+    world = World()
+    limits = [{"type": "Container", "default": {"cpu": "2"}}]
+    world.add({"apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": limits},
+               "metadata": {"name": "l", "namespace": "shop"}})  # fmt: skip
+    resources = {"requests": {"cpu": "9"}}
+    _, admission = admitted(world, containers=[{**CONTAINER, "resources": resources}])
+    assert len(admission.refused) == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "memory"), [("v1.36.3", "6Gi"), ("v1.37.2", "1Gi"), ("", "1Gi")]
+)
+def test_requests_of_a_pod_default_to_its_limits(version: str, memory: str) -> None:
+    """Those of containers come first; from 1.37 on also those that a LimitRange gives them."""
+    world = World(version=version)
+    limits = [{"type": "Container", "defaultRequest": {"memory": "1Gi"}}]
+    world.add({"apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": limits},
+               "metadata": {"name": "l", "namespace": "shop"}})  # fmt: skip
+    containers = [{**CONTAINER, "resources": {"requests": {"cpu": "1"}}}]
+    spec, admission = admitted(
+        world, containers=containers, resources={"limits": {"cpu": "4", "memory": "6Gi"}}
+    )
+    assert spec["resources"]["requests"] == {"cpu": "1", "memory": memory}
+    assert admission.refused == []
+
+
 def test_a_quota_admits_as_many_pods_as_it_has_room_for() -> None:
     """A quota without a status, which no controller has counted, is used by the pods there are."""
     world = World()

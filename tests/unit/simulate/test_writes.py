@@ -152,6 +152,21 @@ def test_a_claim_is_given_back(writes: WriteRequests) -> None:
     assert (answer.code, answer.obj["status"]) == (200, {})
 
 
+@pytest.mark.parametrize(
+    ("allocation", "code"),
+    [({"devices": {}}, 200), ({"devices": {}, "allocationTimestamp": "t"}, 422)],
+)
+def test_an_allocation_does_not_change(
+    writes: WriteRequests, allocation: Object, code: int
+) -> None:
+    path = f"{CLAIMS}/c/status"
+    first: Object = {"status": {"allocation": {"devices": {}}}}
+    assert write(writes, "PUT", path, first).code == 200
+    answer = write(writes, "PUT", path, {"status": {"allocation": allocation}})
+    assert answer.code == code
+    assert (code == 200) or 'ResourceClaim.resource.k8s.io "c" is invalid' in answer.obj["message"]
+
+
 def test_a_status_is_written_alone(writes: WriteRequests) -> None:
     patch = {"spec": {"nodeName": "b"}, "status": {"phase": "Pending"}}
     answer = write(writes, "PATCH", f"{PODS}/free/status", patch, STRATEGIC)
