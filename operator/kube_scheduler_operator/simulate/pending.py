@@ -20,7 +20,8 @@ from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
 from .run import RunOptions, serving
-from .why import explain
+from .shared_runs import Runs, SharedRuns
+from .why import explain_in
 from .why_group import explain_group
 from .world import UNKNOWN_TIME, World
 
@@ -99,33 +100,37 @@ async def waiting_groups(
         else:
             tried.append(pod)
     of_groups = await waits_of_groups(world, options, tried)
-    for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):
-        if cause := of_groups.get(pod_name(pod)):
-            put(GROUP, cause, pod)
-        elif acceptance.nodes:
-            put(*_fitting(pod, options, (idle or {}).get(pod["spec"]["schedulerName"], "")), pod)
-        else:
-            own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
-            put(UNSCHEDULABLE, "; ".join(own), pod)
-    ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
-    for group in in_turn(group for group in ordered if group.kind in _EXPLAINED)[:fixes]:
-        fixes_of_group, explained = await _explained(world, options, group)
-        group.tried = True
-        if explained is not None:
-            fixes_of_group += explained.fixes
-            group.new_nodes, group.coming_nodes = explained.new_nodes, explained.coming_nodes
-        group.fix = next(iter(fixes_of_group), None)
+    async with SharedRuns(tried) as runs:
+        accepted = await acceptances(world, options, tried, runs.run)
+        for pod, acceptance in zip(tried, accepted, strict=True):
+            if cause := of_groups.get(pod_name(pod)):
+                put(GROUP, cause, pod)
+            elif acceptance.nodes:
+                put(
+                    *_fitting(pod, options, (idle or {}).get(pod["spec"]["schedulerName"], "")), pod
+                )
+            else:
+                own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
+                put(UNSCHEDULABLE, "; ".join(own), pod)
+        ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
+        for group in in_turn(group for group in ordered if group.kind in _EXPLAINED)[:fixes]:
+            fixes_of_group, explained = await _explained(runs.run, world, options, group)
+            group.tried = True
+            if explained is not None:
+                fixes_of_group += explained.fixes
+                group.new_nodes, group.coming_nodes = explained.new_nodes, explained.coming_nodes
+            group.fix = next(iter(fixes_of_group), None)
     return ordered
 
 
 async def _explained(
-    world: World, options: RunOptions, group: WaitingGroup
+    runs: Runs, world: World, options: RunOptions, group: WaitingGroup
 ) -> tuple[list[Fix], Explanation | None]:
     """Return what helps the PodGroup of the oldest pod, and why that pod, or one of it, waits."""
     pod = group.pods[0]
     name = group_name(pod) if group.kind == GROUP else None
     if name is None:
-        return [], await explain(world, pod, options)
+        return [], await explain_in(runs, world, pod, options)
     own = await explain_group(world, options, name)
     return list(own.fixes), own.blocking
 
