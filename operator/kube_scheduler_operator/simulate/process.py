@@ -43,7 +43,7 @@ _ALL_COMPONENTS: Final = "controlplane"
 _CACHE: Final = "KUBE_SCHEDULER_OPERATOR_CACHE"
 ASSETS: Final = "KUBEBUILDER_ASSETS"
 _MEMORY: Final = 8 * 2**30
-"""Bytes of data that kube-scheduler may have; with 5,000 nodes it needs 0.6 GiB."""
+"""Bytes of data that kube-scheduler may have; with 5,000 nodes it needs 0.5 GiB."""
 _GOGC: Final = "200"
 """Of a process that lives for seconds, and whose memory grows until it knows the world. With more,
 `pending` at 5,000 nodes needs 0.85 GiB. Where memory has a limit, in a container, Go's default of
