@@ -57,7 +57,7 @@ def requirements(selector: Selector | None) -> Iterator[Requirement]:
 
 
 def matcher(selector: Selector | None) -> Callable[[Mapping[str, str]], bool]:
-    """Return the function that reports whether an object with some labels meets all requirements."""
+    """Return the function that reports whether labels meet all requirements."""
     wanted = tuple(requirements(selector))
     return lambda labels: all(requirement.met_by(labels) for requirement in wanted)
 
