@@ -1,4 +1,4 @@
-"""`why` for a waiting pod, from a world in files: duration from start to answer, and memory."""
+"""`why` and `pending`, from a world in files: duration from start to answer, and memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,20 +35,26 @@ import asyncio
 from pathlib import Path
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.kinds import PODS
+from kube_scheduler_operator.simulate.pending import waiting_groups
 from kube_scheduler_operator.simulate.read_files import read_files
 from kube_scheduler_operator.simulate.run import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 imported = time.monotonic()
 world = read_files([Path(sys.argv[1])]).world
 read = time.monotonic()
-pod = world.get(PODS, "waiting", "team-0")
-options = RunOptions(Path(sys.argv[2]), default_configuration())
-found = asyncio.run(explain(world, pod, options))
+options = RunOptions(Path(sys.argv[2]), default_configuration(), seconds=600)
+if sys.argv[3] == "why":
+    pod = world.get(PODS, "waiting", "team-0")
+    found = asyncio.run(explain(world, pod, options))
+    assert found.fixes, found
+else:
+    groups = asyncio.run(waiting_groups(world, options, None, 5))
+    assert sum(len(group.pods) for group in groups) == 1000, groups
 end = time.monotonic()
-assert found.fixes, found
 mebibytes = [resource.getrusage(who).ru_maxrss / 1024
              for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-print(json.dumps([end - begun, imported - begun, read - imported, end - read, *mebibytes]))
+memory = [*mebibytes, sum(mebibytes)]
+print(json.dumps([end - begun, imported - begun, read - imported, end - read, *memory]))
 """
 _PARTS: Final = (
     ("whole", "s"),
@@ -57,19 +63,24 @@ _PARTS: Final = (
     ("kube-scheduler", "s"),
     ("memory of Python", "MiB"),
     ("memory of kube-scheduler", "MiB"),
+    ("memory of both", "MiB"),
 )
 
 
 def measure(repeat: int, binary: Path) -> Iterator[Row]:
     """All figures, as they come."""
     for size in (SMALL, LARGE):
-        with tempfile.TemporaryDirectory(prefix="bench-simulate-") as folder:
-            write_world(Path(folder), *size)
-            runs = [_run(Path(folder), binary) for _ in range(repeat)]
-        targets = {"whole": MOST_SECONDS[size], "memory of Python": MOST_MEBIBYTES}
-        for at, (name, unit) in enumerate(_PARTS):
-            values = [run[at] for run in runs]
-            yield Row(f"why, {size[0]} nodes: {name}", values, unit, targets.get(name))
+        for question, waiting in (("why", (_waiting(),)), ("pending", _many_waiting())):
+            with tempfile.TemporaryDirectory(prefix="bench-simulate-") as folder:
+                write_world(Path(folder), *size, waiting)
+                runs = [_run(Path(folder), binary, question) for _ in range(repeat)]
+            targets = {"memory of both": MOST_MEBIBYTES}
+            if question == "why":
+                targets["whole"] = MOST_SECONDS[size]
+            for at, (name, unit) in enumerate(_PARTS):
+                values = [run[at] for run in runs]
+                title = f"{question}, {size[0]} nodes: {name}"
+                yield Row(title, values, unit, targets.get(name))
 
 
 def measure_in_cluster(repeat: int) -> Iterator[Row]:
@@ -110,9 +121,9 @@ def _ask_cluster(kubeconfig: Path) -> float:
     return time.monotonic() - begun
 
 
-def _run(folder: Path, binary: Path) -> list[float]:
+def _run(folder: Path, binary: Path, question: str) -> list[float]:
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, folder, binary],
+        [sys.executable, "-c", _PROGRAM, folder, binary, question],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -122,12 +133,14 @@ def _run(folder: Path, binary: Path) -> list[float]:
     return figures
 
 
-def write_world(folder: Path, nodes: int, pods: int) -> None:
+def write_world(
+    folder: Path, nodes: int, pods: int, waiting: Sequence[dict[str, Any]] = ()
+) -> None:
     """nodes.json and pods.json, with all that kubectl prints: 10 KiB for each object."""
     chance = random.Random(nodes)
     _write(folder / "nodes.json", (_node(number) for number in range(nodes)))
     running = (_pod(number, f"node-{chance.randrange(nodes):05d}") for number in range(pods))
-    _write(folder / "pods.json", (*running, _waiting()))
+    _write(folder / "pods.json", (*running, *waiting))
 
 
 def _write(path: Path, objects: Any) -> None:
@@ -220,3 +233,28 @@ def _waiting() -> dict[str, Any]:
     spec["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "DoNotSchedule"
     pod["status"] = {"phase": "Pending"}
     return pod
+
+
+def _many_waiting() -> list[dict[str, Any]]:
+    """1,000 pods of 50 workloads, which wait for several causes; a fifth of them fits."""
+    pods = []
+    for number in range(1000):
+        workload = number % 50
+        pod = _pod(workload, "")
+        pod["metadata"].update(name=f"waiting-{number}", namespace=f"team-{workload % 40}")
+        pod["metadata"]["uid"] = f"waiting-{number}"
+        spec = pod["spec"]
+        del spec["nodeName"]
+        requests = spec["containers"][0]["resources"]["requests"]
+        match workload % 5:
+            case 0:
+                requests["cpu"] = "33"
+            case 1:
+                spec["nodeSelector"] = {_ZONE: "d"}
+            case 2:
+                spec["nodeSelector"] = {_TYPE: "gpu"}
+            case 3:
+                requests["memory"] = "200Gi"
+        pod["status"] = {"phase": "Pending"}
+        pods.append(pod)
+    return pods

@@ -6,7 +6,7 @@ selector matches everything, and NotIn and DoesNotExist match an object without 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,9 +56,15 @@ def requirements(selector: Selector | None) -> Iterator[Requirement]:
         yield Requirement(str(expression.get("key")), str(expression.get("operator")), values)
 
 
+def matcher(selector: Selector | None) -> Callable[[Mapping[str, str]], bool]:
+    """Return the function that reports whether labels meet all requirements."""
+    wanted = tuple(requirements(selector))
+    return lambda labels: all(requirement.met_by(labels) for requirement in wanted)
+
+
 def matches(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     """Return whether an object with `labels` meets all requirements."""
-    return all(requirement.met_by(labels) for requirement in requirements(selector))
+    return matcher(selector)(labels)
 
 
 def written(selector: Selector | None) -> str:

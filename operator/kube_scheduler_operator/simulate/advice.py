@@ -31,7 +31,7 @@ from .room import movable, priority_above
 from .run import Run
 from .scenario import is_daemon
 from .taint_constraints import UNSCHEDULABLE_TAINT
-from .utilization import Utilization, utilization_of
+from .utilization import FreeAmounts
 from .world import World
 
 _MOST_COMBINATIONS: Final = 6
@@ -142,7 +142,7 @@ class AdviceSearch:
         blocking = {what: nodes - fixed for what, nodes in blocking.items() if what.fix}
         tried = list(blocking)
         answers = await self._ask([(without(self._pod, [change]), ALL) for change in tried])
-        usage = utilization_of(self._world)
+        room = FreeAmounts(self._world)
         helps = {
             constraint: decision.candidates
             for constraint, decision in zip(tried, answers, strict=True)
@@ -151,14 +151,14 @@ class AdviceSearch:
         for constraint, nodes in helps.items():
             size = FAMILIES[constraint.family].size
             if constraint.resource:
-                fix = await self._smaller_request(constraint, nodes or [], usage)
+                fix = await self._smaller_request(constraint, nodes or [], room)
                 explanation.fixes.append(replace(fix, size=fix.size or size))
             else:
                 fix = Fix(constraint.fix, tuple(nodes or ()), size=size, rank=constraint.rank)
                 fix = replace(fix, patch=self._patch([constraint], fix.nodes))
                 explanation.fixes.append(self._edited(fix, constraint.field))
         explanation.fixes += await self._repairs(helps)
-        explanation.impossible = list(self._impossible(usage))
+        explanation.impossible = list(self._impossible(room))
         if not explanation.fixes:
             explanation.fixes += [fix async for fix in self._combinations(blocking)]
 
@@ -187,7 +187,7 @@ class AdviceSearch:
             return
         changed = copy.deepcopy(self._pod)
         changed["spec"] |= {"priority": value, "preemptionPolicy": "PreemptLowerPriority"}
-        raised = probe(changed, 0, self._answer.scheduler)
+        raised = probe(changed, self._run.next_number(), self._answer.scheduler)
         (decision,) = (await self._run.schedule([raised])).values()
         if decision.preempted:
             victims = ", ".join(decision.preempted)
@@ -242,12 +242,12 @@ class AdviceSearch:
         return (*self._edits(changed), *others)
 
     async def _smaller_request(
-        self, constraint: Constraint, nodes: Sequence[str], usage: Utilization
+        self, constraint: Constraint, nodes: Sequence[str], room: FreeAmounts
     ) -> Fix:
         """Return the largest request with which the pod fits on one of these nodes."""
         resource = constraint.resource
         asked = Demand(self._pod["spec"]).requests[resource]
-        free = {usage.free(node).get(resource, 0.0) for node in nodes}
+        free = {room.of(node).get(resource, 0.0) for node in nodes}
         for most in sorted((amount for amount in free if amount > 0), reverse=True)[:3]:
             changed = copy.deepcopy(self._pod)
             readable = parsed(resource, quantity_text(resource, most))
@@ -269,8 +269,8 @@ class AdviceSearch:
         text, patch = f"request no {resource}{also}", self._patch([constraint], nodes)
         return Fix(text, tuple(nodes), size=_LARGEST, rank=Rank.NOTHING, patch=patch)
 
-    def _impossible(self, usage: Utilization) -> Iterator[str]:
-        nodes = usage.allocatable.values()
+    def _impossible(self, room: FreeAmounts) -> Iterator[str]:
+        nodes = room.allocatable.values()
         for resource, amount in Demand(self._pod["spec"]).requests.items():
             largest = max((node.get(resource, 0.0) for node in nodes), default=0.0)
             if amount > largest:

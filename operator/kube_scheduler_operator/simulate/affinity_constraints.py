@@ -6,13 +6,13 @@ kube-scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, Final
 
 from ..base.objects import mapping
-from ..kube.label_selector import matches, requirements, written
+from ..kube.label_selector import matcher, matches, requirements, written
 from .constraint import Constraint, RuleRepair, removing
 from .kinds import NAMESPACES, NODES, PODS, TEMPLATE_HASH, Object, pod_name
 from .node_rules import REQUIRED
@@ -87,25 +87,25 @@ class _Term:
     @cached_property
     def matching(self) -> list[tuple[Object, str]]:
         """The pods with a node whose labels match, of all namespaces, each with its node."""
-        if self.term.get("labelSelector") is None:
-            return []
-        return [
-            (found, entry.node)
-            for entry in self.world.objects[PODS].values()
-            if entry.node
-            and matches(
-                self.term["labelSelector"],
-                mapping((found := entry.object())["metadata"].get("labels")),
-            )
-        ]
+        return self._matching(lambda _: True)
 
     @cached_property
     def in_reach(self) -> list[tuple[Object, str]]:
         """Those of the namespaces that the term has."""
+        return self._matching(
+            cache(lambda namespace: _reaches(self.term, self.pod, namespace, self.world))
+        )
+
+    def _matching(self, has: Callable[[str], bool]) -> list[tuple[Object, str]]:
+        selector = self.term.get("labelSelector")
+        meets = matcher(selector)
         return [
-            (found, node)
-            for found, node in self.matching
-            if _reaches(self.term, self.pod, found["metadata"]["namespace"], self.world)
+            (found, entry.node)
+            for (namespace, _), entry in self.world.objects[PODS].items()
+            if selector is not None
+            and entry.node
+            and has(namespace)
+            and meets(mapping((found := entry.object())["metadata"].get("labels")))
         ]
 
     @property

@@ -1,6 +1,6 @@
 """A small Kubernetes API server on loopback, for one kube-scheduler and the world in a store.
 
-It serves what kube-scheduler requests: lists, watch-lists and watches with bookmarks, bindings,
+It serves what kube-scheduler requests: lists, watches with bookmarks, bindings,
 patches of statuses, events, and writes of claims and volumes. Preconditions are checked (names,
 UIDs, resourceVersions, that a Pod has no node yet), because kube-scheduler relies on them. Nothing
 else is checked or defaulted, because kube-scheduler is the only client. A request that is none of
@@ -36,8 +36,6 @@ from .writes import (
 )
 
 _JSON: Final = "application/json"
-_CHUNK: Final = 256 * 1024
-"""Bytes of a response that are sent at once."""
 _BOOKMARK_SECONDS: Final = 20.0
 _LARGEST_BODY: Final = 64 * 2**20
 
@@ -154,8 +152,8 @@ class WorldServer:
         ):
             raise UnexpectedRequestError("this selector is not simulated")
         if query.get("watch") in ("true", "1"):
-            if query.get("sendInitialEvents") == "true" and not requested.kind:
-                # Without the name of the kind there is no bookmark; client-go lists instead.
+            if query.get("sendInitialEvents") == "true":
+                # client-go lists instead, and decodes a list in half the time.
                 return _failure(422, "Invalid", "sendInitialEvents is not supported")
             return await self._watch(request, target)
         head = b'"metadata":{"resourceVersion":"%d"},"items":[' % self._store.version
@@ -166,8 +164,7 @@ class WorldServer:
         return web.Response(body=b"{%b%b]}" % (head, items), content_type=_JSON)
 
     async def _watch(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
-        initial = request.query.get("sendInitialEvents") == "true"
-        since = None if initial else int(request.query.get("resourceVersion") or 0)
+        since = int(request.query.get("resourceVersion") or 0)
         response = web.StreamResponse(headers={"Content-Type": _JSON})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -178,14 +175,9 @@ class WorldServer:
             pending.append(event)
             wake.set()
 
-        contents = self._store.contents(target.resource) if initial else []
-        version = self._store.version
         self._store.watch(target.resource, since, take)
         closing = asyncio.ensure_future(self._closing.wait())
         try:
-            await self._send_all(response, target, contents)
-            if initial:
-                await response.write(_bookmark(target.requested, version, end_of_list=True))
             while not self._closing.is_set():
                 if pending:
                     batch = b"".join(_line(event, target) for event in pending)
@@ -208,21 +200,6 @@ class WorldServer:
             closing.cancel()
             self._store.unwatch(target.resource, take)
         return response
-
-    async def _send_all(
-        self, response: web.StreamResponse, target: RequestTarget, contents: list[bytes]
-    ) -> None:
-        batch: list[bytes] = []
-        size = 0
-        for content in contents:
-            line = event_line("ADDED", target.content_in_version(content))
-            batch.append(line)
-            size += len(line)
-            if size > _CHUNK:
-                await response.write(b"".join(batch))
-                batch, size = [], 0
-        if batch:
-            await response.write(b"".join(batch))
 
 
 def _discovery(parts: list[str]) -> Object | None:
@@ -267,10 +244,8 @@ def _line(event: WatchEvent, target: RequestTarget) -> bytes:
     return event_line(event.type, target.content_in_version(event.content))
 
 
-def _bookmark(resource: Resource, version: int, *, end_of_list: bool = False) -> bytes:
+def _bookmark(resource: Resource, version: int) -> bytes:
     metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
-    if end_of_list:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
     obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     return event_line("BOOKMARK", orjson.dumps(obj))
 

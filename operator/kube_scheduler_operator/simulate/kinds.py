@@ -7,7 +7,7 @@ cluster-autoscaler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -93,28 +93,30 @@ _ANNOTATIONS: Final = frozenset(
 )
 """Annotations that kube-scheduler, the played controllers and node groups read."""
 
-_POD_SPEC: Final = (
-    "affinity",
-    "hostNetwork",
-    "hostUsers",  # a feature that a node has to declare
-    "nodeName",
-    "nodeSelector",
-    "os",
-    "overhead",
-    "preemptionPolicy",
-    "priority",
-    "priorityClassName",
-    "resourceClaims",
-    "resources",
-    "restartPolicy",
-    "runtimeClassName",  # it explains overhead and parts of the nodeSelector
-    "schedulerName",
-    "schedulingGates",
-    "schedulingGroup",  # groups of pods, from 1.36
-    "terminationGracePeriodSeconds",
-    "tolerations",
-    "topologySpreadConstraints",
-    "workloadRef",  # groups of pods, 1.35
+_POD_SPEC: Final = frozenset(
+    (
+        "affinity",
+        "hostNetwork",
+        "hostUsers",  # a feature that a node has to declare
+        "nodeName",
+        "nodeSelector",
+        "os",
+        "overhead",
+        "preemptionPolicy",
+        "priority",
+        "priorityClassName",
+        "resourceClaims",
+        "resources",
+        "restartPolicy",
+        "runtimeClassName",  # it explains overhead and parts of the nodeSelector
+        "schedulerName",
+        "schedulingGates",
+        "schedulingGroup",  # groups of pods, from 1.36
+        "terminationGracePeriodSeconds",
+        "tolerations",
+        "topologySpreadConstraints",
+        "workloadRef",  # groups of pods, 1.35
+    )
 )
 _MOST_FINALIZERS: Final = 10
 _POD_STATUS: Final = (
@@ -197,18 +199,21 @@ def new_object(resource: Resource, name: str, namespace: str = "", **metadata: A
     }
 
 
-def _kept(source: Any, fields: Iterable[str]) -> Object:
-    if not isinstance(source, Mapping):
-        return {}
-    return {field: source[field] for field in fields if source.get(field) is not None}
+def _kept(source: Any, fields: Container[str]) -> Object:
+    return {
+        field: value
+        for field, value in mapping(source).items()
+        if value is not None and field in fields
+    }
 
 
 def _items(source: Any) -> list[Mapping[str, Any]]:
-    return [item for item in source or () if isinstance(item, Mapping)]
+    # Checking for dict first takes less than half the time of Mapping alone.
+    return [item for item in source or () if isinstance(item, (dict, Mapping))]
 
 
 def _conditions(
-    status: Mapping[str, Any], has_type: Callable[[str], bool], fields: Iterable[str]
+    status: Mapping[str, Any], has_type: Callable[[str], bool], fields: Container[str]
 ) -> Object:
     """Return these fields of the conditions with such a type, as a status; empty without one."""
     conditions = [
@@ -221,14 +226,20 @@ def _conditions(
 
 def _container(container: Mapping[str, Any]) -> Object:
     kept = _kept(container, _CONTAINER)
-    ports = [_kept(port, _PORT) for port in _items(container.get("ports")) if port.get("hostPort")]
-    # Options of a mount are a feature that a node has to declare; its path decides nothing.
-    mounts = [
-        _kept(mount, ("name", "bindMountOptions"))
-        for mount in _items(container.get("volumeMounts"))
-        if mount.get("bindMountOptions")
-    ]
-    return kept | ({"ports": ports} if ports else {}) | ({"volumeMounts": mounts} if mounts else {})
+    if given := container.get("ports"):
+        ports = [_kept(port, _PORT) for port in _items(given) if port.get("hostPort")]
+        if ports:
+            kept["ports"] = ports
+    if given := container.get("volumeMounts"):
+        # Options of a mount are a feature that a node has to declare; its path decides nothing.
+        mounts = [
+            _kept(mount, ("name", "bindMountOptions"))
+            for mount in _items(given)
+            if mount.get("bindMountOptions")
+        ]
+        if mounts:
+            kept["volumeMounts"] = mounts
+    return kept
 
 
 def _volume(volume: Mapping[str, Any]) -> Object | None:
@@ -295,7 +306,7 @@ def _daemon_set(obj: Mapping[str, Any]) -> Object:
     return {"spec": {"template": {"metadata": metadata, "spec": _pod(template)["spec"]}}}
 
 
-def _parts(**parts: Iterable[str]) -> Callable[[Mapping[str, Any]], Object]:
+def _parts(**parts: Container[str]) -> Callable[[Mapping[str, Any]], Object]:
     def keep(obj: Mapping[str, Any]) -> Object:
         return {part: _kept(obj.get(part), fields) for part, fields in parts.items()}
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+import orjson
+
+from ..base.bounded_cache import BoundedCache
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
@@ -22,6 +25,8 @@ from .nominations import nominated
 from .world import World
 
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+_OF_SPEC: Final = ("initContainers", "containers", "overhead", "resources")
+_held_before: BoundedCache[bytes, Mapping[str, float]] = BoundedCache(4096, 4 * 2**20, 2**16)
 _RESIZE: Final = "PodResize"
 _INFEASIBLE: Final = "Infeasible"
 _MOST_AMOUNTS: Final = 3
@@ -122,12 +127,23 @@ def held(pod: Mapping[str, Any]) -> Mapping[str, float]:
 
     `AggregateContainerRequests` of k8s.io/component-helpers with UseStatusResources.
     """
-    spec = pod["spec"]
+    spec, status = pod["spec"], mapping(pod.get("status"))
+    infeasible = _is_infeasible(pod)
+    # Most pods are like others of their workload.
+    key = orjson.dumps([*map(spec.get, _OF_SPEC), *map(status.get, _STATUSES), infeasible])
+    known = _held_before.get(key)
+    if known is None:
+        known = _held(spec, _statuses(pod), infeasible)
+        _held_before.keep(key, known, len(key))
+    return known
+
+
+def _held(
+    spec: Mapping[str, Any], statuses: Mapping[str, Mapping[str, Any]], infeasible: bool
+) -> Mapping[str, float]:
     requests = Demand(spec).requests
-    statuses = _statuses(pod)
     if not any(_differs(container, statuses) for container in containers(spec)):
         return requests
-    infeasible = _is_infeasible(pod)
     known = [] if infeasible else [requests]
     for fields in (("allocatedResources",), ("resources", "allocatedResources")):
         reported = dict(spec)

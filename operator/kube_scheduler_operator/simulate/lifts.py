@@ -66,7 +66,6 @@ class Lifts:
         self._witnessed = WITNESS in profiles
         self._with_claims = CLAIM_WITNESS in profiles
         self._ports: dict[str, Object] = {}  # namespace/name -> the pod's own host port
-        self._witnesses = 0
 
     @asynccontextmanager
     async def lifted(
@@ -144,8 +143,7 @@ class Lifts:
         return decision
 
     def _new_name(self) -> str:
-        self._witnesses += 1
-        return f"{IMPOSSIBLE}witness-{self._witnesses}"
+        return f"{IMPOSSIBLE}witness-{self._run.next_number()}"
 
 
 def _running(pods: Sequence[Object]) -> list[Object]:

@@ -26,6 +26,7 @@ from .autoscaling_kinds import (
     MACHINE_SETS,
     OPENSHIFT,
     OPENSHIFT_MACHINE_SETS,
+    OWNER_KIND,
     STATUS_KEY,
     machine_owner,
 )
@@ -65,6 +66,9 @@ _MANAGED: Final = re.compile(
 )
 """Labels of a Machine's template that Cluster API copies to its Node."""
 _TAINT: Final = re.compile(r"([^=:]+)(?:=([^:]*))?:(\w+)")
+
+_MARKS: Final = tuple(key.encode() for key in (*GROUP_LABELS, OWNER_KIND, MACHINE))
+"""Keys of which each node of a group has one, as `_group_of` reads them."""
 
 _Group = tuple[str, str]
 """Label and value, or kind and namespace/name of what makes machines."""
@@ -118,7 +122,10 @@ def _groups(world: World, status: AutoscalerStatus | None) -> list[_NodeGroup]:
     machines, owners = _machine_groups(world), _owners(world)
     members: dict[_Group, list[Object]] = {}
     named: dict[str, Object] = {}
-    for node in world.all(NODES):
+    for entry in world.objects[NODES].values():
+        if status is None and not any(mark in entry.content for mark in _MARKS):
+            continue  # most clusters have no groups, and reading thousands of nodes takes long
+        node = entry.object()
         if POOL_LABEL in mapping(node["metadata"].get("labels")):
             continue
         named[str(node["metadata"]["name"])] = node

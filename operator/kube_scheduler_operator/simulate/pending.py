@@ -33,7 +33,8 @@ from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
 from .run import RunOptions, serving
-from .why import explain
+from .shared_runs import Runs, SharedRuns
+from .why import explain_in
 from .why_group import explain_group
 from .world import UNKNOWN_TIME, World
 
@@ -116,20 +117,25 @@ async def waiting_groups(
         else:
             tried.append(pod)
     of_groups = await waits_of_groups(world, options, tried)
-    for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):
-        if cause := of_groups.get(pod_name(pod)):
-            put(GROUP, cause, pod)
-        elif acceptance.nodes:
-            put(*_fitting(pod, options, (idle or {}).get(pod["spec"]["schedulerName"], "")), pod)
-        else:
-            own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
-            put(UNSCHEDULABLE, "; ".join(own), pod)
-    groups = [_group(*key, pods) for key, pods in by_cause.items()]
-    groups.sort(key=lambda group: (-len(group.pods), group.since))
-    for group in in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]:
-        pod = by_cause[group.kind, group.cause][0]
-        group.tried = True
-        group.group_fixes, group.diagnosis = await _explained(world, options, group.kind, pod)
+    async with SharedRuns(tried) as runs:
+        accepted = await acceptances(world, options, tried, runs.run)
+        for pod, acceptance in zip(tried, accepted, strict=True):
+            if cause := of_groups.get(pod_name(pod)):
+                put(GROUP, cause, pod)
+            elif acceptance.nodes:
+                idle_now = (idle or {}).get(pod["spec"]["schedulerName"], "")
+                put(*_fitting(pod, options, idle_now), pod)
+            else:
+                own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
+                put(UNSCHEDULABLE, "; ".join(own), pod)
+        groups = [_group(*key, pods) for key, pods in by_cause.items()]
+        groups.sort(key=lambda group: (-len(group.pods), group.since))
+        for group in in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]:
+            pod = by_cause[group.kind, group.cause][0]
+            group.tried = True
+            group.group_fixes, group.diagnosis = await _explained(
+                runs.run, world, options, group.kind, pod
+            )
     return groups
 
 
@@ -141,12 +147,12 @@ def _group(kind: str, cause: str, pods: Sequence[Object]) -> WaitingGroup:
 
 
 async def _explained(
-    world: World, options: RunOptions, kind: str, pod: Object
+    runs: Runs, world: World, options: RunOptions, kind: str, pod: Object
 ) -> tuple[list[Fix], Diagnosis | None]:
     """Return what helps the PodGroup of a pod, and why that pod, or one of it, waits."""
     name = group_name(pod) if kind == GROUP else None
     if name is None:
-        return [], await explain(world, pod, options)
+        return [], await explain_in(runs, world, pod, options)
     own = await explain_group(world, options, name)
     return list(own.fixes), own.blocking
 

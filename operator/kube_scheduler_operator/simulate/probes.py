@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import orjson
+
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_REASON
 from ..config.language.feature_gates import Gates
@@ -27,6 +29,7 @@ from .lifts import Lifts, witness_profiles
 from .nominations import nominated
 from .pod_groups import ungrouped
 from .run import Run, RunOptions, gates_of, serving
+from .shared_runs import Runs
 from .world import World
 
 ALL: Final = "simulation-all"
@@ -132,9 +135,11 @@ class Acceptance:
 
 
 async def acceptances(
-    world: World, options: RunOptions, pods: Sequence[Object]
+    world: World, options: RunOptions, pods: Sequence[Object], runs: Runs = Run
 ) -> list[Acceptance]:
     """Try each pod alone, by its scheduler, as a new one and with its own place free.
+
+    Of replicas that filters cannot distinguish, one is tried.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
@@ -150,12 +155,14 @@ async def acceptances(
             continue
         # A nominated pod holds room on its node, which is its own.
         alone = [[at] for at in own if _place_of(pods[at])]
-        together = [at for at in own if not _place_of(pods[at])]
-        chosen = _probing(world, service.options, name)
-        async with Run(world, chosen) as run:
+        alike = {at: _read_by_filters(pods[at]) for at in own if not _place_of(pods[at])}
+        firsts = {key: at for at, key in reversed(alike.items())}
+        chosen, _ = probing(world, service.options, name)
+        async with runs(world, chosen, [pods[at] for at in own]) as run:
             tries = _Tries(run, chosen.probes)
-            for group in (together, *alone):
+            for group in (list(firsts.values()), *alone):
                 tried |= await tries.with_all_filters({at: pods[at] for at in group})
+        tried |= {at: tried[firsts[key]] for at, key in alike.items()}
     return [tried[at] for at in range(len(pods))]
 
 
@@ -164,18 +171,40 @@ def _place_of(pod: Object) -> str:
     return pod["spec"].get("nodeName") or nominated(pod)
 
 
-def _probing(world: World, options: RunOptions, scheduler_name: str) -> RunOptions:
-    """Return the options for probes with all filters of a profile."""
+_OWN_METADATA: Final = ("name", "uid", "creationTimestamp")
+_NAMED_AFTER_PODS: Final = ("resourceClaims", "schedulingGroup", "workloadRef")
+"""Fields with claims that are named after the pod, and with groups whose number of pods counts."""
+
+
+def _read_by_filters(pod: Object) -> bytes:
+    """Return all that filters read of a new pod, in which replicas do not differ."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    is_one_of_its_own = any(spec.get(field) for field in _NAMED_AFTER_PODS) or any(
+        "ephemeral" in volume for volume in spec.get("volumes") or ()
+    )
+    if not is_one_of_its_own:
+        metadata = {key: value for key, value in metadata.items() if key not in _OWN_METADATA}
+    return orjson.dumps([metadata, spec])
+
+
+def probing(
+    world: World, options: RunOptions, scheduler_name: str
+) -> tuple[RunOptions, dict[str, list[str]]]:
+    """Return the options for probes of a profile, and its families of filters."""
     gates = gates_of(options)
     profile = profile_named(options, scheduler_name)
-    witness = witness_profiles(profile, gates, world)
-    return replace(
+    families = families_of(profile, gates)
+    if options.extenders:
+        families[EXTENDERS] = []
+    probes = probe_profiles(profile, families, gates) + witness_profiles(profile, gates, world)
+    chosen = replace(
         options,
-        profiles=[*probe_profiles(profile, families_of(profile, gates), gates)[:1], *witness],
-        probes=frozenset({ALL, *(own["schedulerName"] for own in witness)}),
-        extended=frozenset({ALL}),
+        profiles=probes,
+        probes=frozenset(own["schedulerName"] for own in probes),
+        extended=frozenset({ALL, profile_of(EXTENDERS)}),
         probed=scheduler_name,
     )
+    return chosen, families
 
 
 def profile_named(options: RunOptions, scheduler_name: str) -> dict[str, Any]:
@@ -217,7 +246,7 @@ async def accepted_by_family(
             extended=frozenset({profile_of(EXTENDERS)}),
             probed=name,
         )
-        async with Run(world, alone) as run:
+        async with Run(world, alone, [pods[at] for at in own]) as run:
             tries = _Tries(run, alone.probes)
             for at in own:
                 accepted[at] = await tries.with_each_family(pods[at], list(families))
@@ -230,7 +259,6 @@ class _Tries:
     def __init__(self, run: Run, profiles: Collection[str]) -> None:
         self._run = run
         self._lifts = Lifts(run, profiles)
-        self._count = 0
 
     async def with_each_family(self, pod: Object, families: Sequence[str]) -> Accepted:
         asked = [(pod, profile_of(family)) for family in families]
@@ -249,8 +277,7 @@ class _Tries:
         """Return the decisions about (pod, schedulerName) while the places of pods are free."""
         probes = []
         for pod, name in questions:
-            self._count += 1
-            probes.append(probe(pod, self._count, name))
+            probes.append(probe(pod, self._run.next_number(), name))
         async with self._lifts.lifted(lifted):
             decisions = await self._run.schedule(probes, settle=False)
             self._run.forget(probes)

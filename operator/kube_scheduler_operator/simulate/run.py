@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from ..config.language.feature_gates import FLAG_PREFIX, Gates, parse_gates
+from ..config.language.plugins.effective_plugins import effective_plugins
 from ..kube.resource import Resource
 from .api_server import Verb, WorldServer
 from .configuration import SPY, profiles_of, simulated, spying_extender
@@ -31,6 +32,7 @@ from .decisions import (
 )
 from .device_claims import users_of_claims, without_users
 from .extenders import InProcessExtenders, SimulatedExtender
+from .image_names import with_images_of
 from .kinds import IMPOSSIBLE, PODS, RESOURCE_CLAIMS, Object, new_object, pod_name
 from .nominations import Nominations, nominated
 from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
@@ -151,6 +153,14 @@ def gates_of(options: RunOptions) -> Gates:
     return Gates(binary_version(options.binary), parse_gates(values))
 
 
+def _has_unknown_plugins(options: RunOptions) -> bool:
+    """Return whether there may be plugins that read what those of Kubernetes do not."""
+    gates = gates_of(options)
+    configs = (options.config, *(other.config for other in options.others))
+    profiles = (profile for config in configs for profile in profiles_of(config))
+    return any(effective_plugins(profile, gates).unknown for profile in profiles)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scheduler:
     """A kube-scheduler that was started."""
@@ -164,13 +174,17 @@ class Run:
 
     That of the options starts at once, another one with the first pod that it serves. Pods of the
     world without a node are left out, except for the room that nominated ones hold; `schedule`
-    takes those that matter.
+    takes those that matter. With `only`, it takes none that has an image of its own besides these.
     """
 
-    def __init__(self, world: World, options: RunOptions) -> None:
+    def __init__(
+        self, world: World, options: RunOptions, only: Sequence[Object] | None = None
+    ) -> None:
         self.decisions: dict[str, PodDecision] = {}  # by namespace/name
         self._options = options
         self._scores = ScoreLog()
+        if only is not None and not _has_unknown_plugins(options):
+            world = with_images_of(world, only)
         self._store = WorldStore(world)
         self._nominations = Nominations(self._store, world)
         self._controllers = Controllers(self._store)
@@ -192,6 +206,9 @@ class Run:
         self.preempted: list[tuple[str, str]] = []
         self._given: dict[str, str] = {}  # namespace/name of fed pods -> their nomination
         self._sentinels = 0
+        self._probes = 0
+        self._is_bound = False  # whether any pod was bound to a node
+        self._at_start: Mapping[Any, Any] = {}  # the objects when the first question is asked
 
     async def __aenter__(self) -> Run:
         """Start everything.
@@ -205,7 +222,19 @@ class Run:
         except BaseException:
             await self._stop()
             raise
+        self._at_start = self._store.snapshot()
         return self
+
+    @property
+    def is_as_new(self) -> bool:
+        """Whether a question would get the same answer from a new run."""
+        changed = self.preempted or self.decisions or self._is_bound
+        return not changed and self._store.snapshot() == self._at_start
+
+    def renew(self) -> None:
+        """Begin the time for another question."""
+        self._changed = time.monotonic()
+        self._deadline = self._changed + self._options.seconds
 
     async def _start(self, options: RunOptions) -> None:
         """Start a kube-scheduler.
@@ -369,6 +398,11 @@ class Run:
         self._forget_sentinels(sentinels)
         return self._changed == changed
 
+    def next_number(self) -> int:
+        """Return a number for the name of a probe: a name that is used again has a past."""
+        self._probes += 1
+        return self._probes
+
     def put(self, resource: Resource, obj: Object) -> None:
         self._store.put(resource, obj)
 
@@ -495,6 +529,7 @@ class Run:
     def bound(self, pod: Object, node: str) -> None:
         decision = self.decisions.get(pod_name(pod))
         self._changed = time.monotonic()
+        self._is_bound = True
         if decision is not None:
             decision.node, decision.reason, decision.message = node, "", ""
 

@@ -121,6 +121,7 @@ class _Labels:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._values_by_key: dict[str, list[str]] = {}
 
     @cached_property
     def _of_nodes(self) -> Mapping[str, Mapping[str, str]]:
@@ -132,7 +133,11 @@ class _Labels:
         return Counter(key for labels in self._of_nodes.values() for key in labels)
 
     def _values(self, key: str) -> list[str]:
-        return sorted({labels[key] for labels in self._of_nodes.values() if key in labels})
+        known = self._values_by_key.get(key)
+        if known is None:  # `instead` asks for each node
+            known = sorted({labels[key] for labels in self._of_nodes.values() if key in labels})
+            self._values_by_key[key] = known
+        return known
 
     def note(self, key: str, wanted: Sequence[str]) -> str:
         """Return what nodes have instead of a label that none of them has; empty: some have it."""

@@ -58,6 +58,10 @@ class WorldStore:
     def contents(self, resource: Resource) -> list[bytes]:
         return list(self._kind(resource).objects.values())
 
+    def snapshot(self) -> dict[tuple[str, str], dict[Key, bytes]]:
+        """Return all objects that exist now, by kind and key."""
+        return {name: dict(kind.objects) for name, kind in self._kinds.items() if kind.objects}
+
     def put(self, resource: Resource, obj: Object) -> Object:
         """Add or replace an object; return it with its new resourceVersion."""
         self.version += 1

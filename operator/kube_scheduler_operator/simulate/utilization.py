@@ -10,7 +10,7 @@ from ..base.quantities import CPU, MEMORY, amounts
 from .kinds import NODES, PODS
 from .leaving import held
 from .scenario import belongs_to_node
-from .world import World
+from .world import Entry, World
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 _PODS: Final = "pods"
@@ -87,6 +87,29 @@ class Utilization:
             for name in order
             if allocatable[name] and name != _PODS and (name in _DOMINANT or requests[name])
         }
+
+
+class FreeAmounts:
+    """What nodes have left, each of them counted when it is asked for: counting all takes long."""
+
+    def __init__(self, world: World) -> None:
+        # node -> resource -> amount; CPU in millicores, others in base units
+        self.allocatable = {
+            node["metadata"]["name"]: amounts(node["status"].get("allocatable"))
+            for node in world.all(NODES)
+        }
+        self._pods: dict[str, list[Entry]] = {}
+        for entry in world.objects[PODS].values():
+            self._pods.setdefault(entry.node, []).append(entry)
+
+    def of(self, node: str) -> dict[str, float]:
+        """Return what a node has left of each resource; negative if it is overcommitted."""
+        free = dict(self.allocatable[node])
+        for entry in self._pods.get(node, ()):
+            for resource, amount in held(entry.object()).items():
+                if resource in free:  # a Pod may request thousands of them
+                    free[resource] -= amount
+        return free
 
 
 def utilization_of(world: World) -> Utilization:

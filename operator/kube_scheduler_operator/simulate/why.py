@@ -20,7 +20,7 @@ from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision, failed_attempt
 from .diagnosis import Cause, Decision, Diagnosis, Group
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import NODES, Object
-from .lifts import Lifts, witness_profiles
+from .lifts import Lifts
 from .new_node_trials import Rejection, answered, new_nodes
 from .nominations import nominated
 from .other_schedulers import where_to_look
@@ -29,9 +29,8 @@ from .preemption import sentences, victims_on
 from .probes import (
     ALL,
     EXTENDERS,
-    families_of,
     probe,
-    probe_profiles,
+    probing,
     profile_named,
     profile_of,
     reasons,
@@ -39,6 +38,7 @@ from .probes import (
 )
 from .profile_rules import profile_rules
 from .run import Run, RunOptions, gates_of, serving, simulated_names
+from .shared_runs import Runs
 from .world import World
 
 _REQUESTS: Final = "requests"
@@ -51,6 +51,11 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Diagnosis:
 
     A running pod is taken off its node first, and tried as if it was new.
     """
+    return await explain_in(Run, world, pod, options)
+
+
+async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions) -> Diagnosis:
+    """Do the same in these runs."""
     spec = pod["spec"]
     metadata, name = pod["metadata"], spec.get("schedulerName") or ""
     service = serving(options, name)
@@ -66,7 +71,7 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Diagnosis:
     )
     if service.options is not None:
         explanation.left_out = list(service.options.left_out)
-        await _Inquiry(world, pod, service.options, explanation).run()
+        await _Inquiry(runs, world, pod, service.options, explanation).run()
         if explanation.candidates and not explanation.node:
             explanation.error = failed_attempt(pod)
         if not explanation.candidates and not explanation.decision.node and not explanation.node:
@@ -84,7 +89,7 @@ async def _new_nodes(
 
     async def trial(changed: World) -> Mapping[str, Sequence[Rejection]]:
         answer = Diagnosis(explanation.pod, explanation.scheduler, explanation.profiles)
-        return await _Inquiry(changed, pod, options, answer).rejections()
+        return await _Inquiry(Run, changed, pod, options, answer).rejections()
 
     made = await new_nodes(world, pod, options, trial)
     explanation.new_nodes, explanation.coming_nodes = made
@@ -98,7 +103,10 @@ async def _new_nodes(
 class _Inquiry:
     """The runs for one explanation."""
 
-    def __init__(self, world: World, pod: Object, options: RunOptions, answer: Diagnosis) -> None:
+    def __init__(
+        self, runs: Runs, world: World, pod: Object, options: RunOptions, answer: Diagnosis
+    ) -> None:
+        self._runs = runs
         self._answer = answer
         self._world = world.copy()
         self._world.remove_pod(pod, comes_back=True)
@@ -109,27 +117,15 @@ class _Inquiry:
         gates = gates_of(options)
         self._version = gates.version
         profile = profile_named(options, answer.scheduler)
-        self._families = families_of(profile, gates)
         self._rules = profile_rules(profile)
         scoring = effective_plugins(profile, gates).points["score"]
         self._scores = {plugin.name for plugin in scoring}
-        if options.extenders:
-            self._families[EXTENDERS] = []
-        witness = witness_profiles(profile, gates, self._world)
-        probes = probe_profiles(profile, self._families, gates) + witness
         if answer.node:  # every node gets a score
             profiles = [
                 {**own, "percentageOfNodesToScore": 100} for own in profiles_of(options.config)
             ]
-            options = replace(options, config={**options.config, "profiles": profiles})
-        self._options = replace(
-            options,
-            profiles=probes,
-            probes=frozenset(own["schedulerName"] for own in probes),
-            extended=frozenset({ALL, profile_of(EXTENDERS)}),
-            probed=answer.scheduler,
-            scores=bool(answer.node) or options.scores,
-        )
+            options = replace(options, config={**options.config, "profiles": profiles}, scores=True)
+        self._options, self._families = probing(self._world, options, answer.scheduler)
         self._nodes = [name for _, name in world.objects[NODES]]
         constraints = constraints_of(self._pod, world, gates)
         self._constraints, others = tried(
@@ -140,11 +136,10 @@ class _Inquiry:
                 f"{others} more constraints of the Pod are not tried one by one, because there are "
                 f"more than {MOST_TRIED} of a kind"
             )
-        self._count = 0
 
     async def run(self) -> None:
         explanation = self._answer
-        async with Run(self._world, self._options) as run:
+        async with self._runs(self._world, self._options, [self._pod]) as run:
             self._run = run
             excluded, own = await self._exclusions()
             if not explanation.candidates or explanation.node:
@@ -180,7 +175,7 @@ class _Inquiry:
 
     async def rejections(self) -> dict[str, list[Rejection]]:
         """Return why each node excludes the pod; nodes that accept it are left out."""
-        async with Run(self._world, self._options) as run:
+        async with self._runs(self._world, self._options, [self._pod]) as run:
             self._run = run
             excluded, _ = await self._exclusions()
         found: dict[str, list[Rejection]] = {
@@ -201,8 +196,7 @@ class _Inquiry:
         """Return the decisions about (pod, schedulerName), in this order."""
         pods = []
         for pod, scheduler in questions:
-            self._count += 1
-            pods.append(probe(pod, self._count, scheduler))
+            pods.append(probe(pod, self._run.next_number(), scheduler))
         decisions = await self._run.schedule(pods, settle=False)
         self._run.forget(pods)
         return list(decisions.values())

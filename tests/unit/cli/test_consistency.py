@@ -42,6 +42,7 @@ from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.kinds import Object as WorldObject
 from kube_scheduler_operator.simulate.probes import Acceptance
 from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.shared_runs import Runs
 from kube_scheduler_operator.simulate.world import World
 
 from ... import builders
@@ -239,7 +240,7 @@ class Commands:
 
 
 async def _accepted(
-    _world: World, _options: RunOptions, pods: list[WorldObject]
+    _world: World, _options: RunOptions, pods: list[WorldObject], _runs: Runs
 ) -> list[Acceptance]:
     return [Acceptance(frozenset({"n1"})) for _ in pods]
 
@@ -247,7 +248,9 @@ async def _accepted(
 class _Inquiry:
     """Every Pod fits."""
 
-    def __init__(self, _world: World, _pod: Any, _options: Any, answer: Diagnosis) -> None:
+    def __init__(
+        self, _runs: Runs, _world: World, _pod: Any, _options: Any, answer: Diagnosis
+    ) -> None:
         self._answer = answer
 
     async def run(self) -> None:

@@ -35,6 +35,23 @@ async def test_objects_without_a_name_get_one_of_their_own() -> None:
     assert {metadata["namespace"] for metadata in made} == {"shop"}
 
 
+async def test_a_watch_with_initial_events_is_refused_as_without_the_feature() -> None:
+    """client-go then lists, which costs kube-scheduler half the time."""
+    server = WorldServer(WorldStore(World()), Mock(), time.time)
+    await server.start()
+    query = {"watch": "true", "sendInitialEvents": "true"}
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{server.url}/api/v1/pods", params=query) as answer,
+        ):
+            assert answer.status == 422
+            assert (await answer.json())["reason"] == "Invalid"
+    finally:
+        await server.stop()
+    assert server.problem == ""
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

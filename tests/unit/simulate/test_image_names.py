@@ -10,7 +10,10 @@ from kube_scheduler_operator.simulate.image_names import (
     images_without_effect,
     unreported_images,
     whole_name,
+    with_images_of,
 )
+from kube_scheduler_operator.simulate.kinds import NODES
+from kube_scheduler_operator.simulate.world import World
 
 MEBIBYTE = 2**20
 
@@ -121,3 +124,29 @@ def test_an_image_that_no_node_reports_is_named(image: str, names: str) -> None:
 def test_an_image_that_a_node_reports_in_any_form_is_not_one_without_nodes(reported: str) -> None:
     spec = {"containers": [{"image": "web"}, {"image": ""}]}
     assert list(unreported_images(spec, [node((reported, 9)), node()])) == []
+
+
+def test_nodes_keep_the_images_that_containers_and_volumes_name() -> None:
+    world = World()
+    reported = [
+        {"names": [name], "sizeBytes": 1} for name in ("web:latest", "i:1", "model:2", "x:1")
+    ]
+    world.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "a"},
+            "status": {"images": reported},
+        }
+    )
+    spec = {
+        "containers": [{"image": "web"}],
+        "initContainers": [{"image": "i:1"}],
+        "volumes": [{"name": "v", "image": {"reference": "model:2"}}],
+    }
+    node = with_images_of(world, [{"spec": spec}]).get(NODES, "a")
+    assert node is not None
+    assert node["status"]["images"] == reported[:3]
+    whole = world.get(NODES, "a")
+    assert whole is not None
+    assert whole["status"]["images"] == reported

@@ -15,6 +15,7 @@ from kube_scheduler_operator.simulate.pending import WaitingGroup, in_turn, wait
 from kube_scheduler_operator.simulate.probes import Acceptance
 from kube_scheduler_operator.simulate.questions import NO_BINARY
 from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.shared_runs import Runs
 from kube_scheduler_operator.simulate.world import World
 
 from ...hostile_objects import hostile, many_pods
@@ -44,7 +45,9 @@ async def test_causes_have_a_limited_length() -> None:
 async def test_a_pod_that_fits_and_that_its_scheduler_fails_to_place_is_not_only_queued(
     monkeypatch: pytest.MonkeyPatch, reason: str, status: str, kind: str
 ) -> None:
-    async def accepted(world: World, options: RunOptions, pods: list[Any]) -> list[Acceptance]:
+    async def accepted(
+        world: World, options: RunOptions, pods: list[Any], runs: Runs
+    ) -> list[Acceptance]:
         return [Acceptance(frozenset({"n1"})) for _ in pods]
 
     monkeypatch.setattr(pending, "acceptances", accepted)

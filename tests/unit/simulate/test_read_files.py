@@ -54,6 +54,15 @@ FORMATS: dict[str, str] = {
     "kubectl get -o json": json.dumps(_list(NODE, POD), indent=4),
     "kubectl get -o yaml": yaml.safe_dump(_list(NODE, POD)),
     "compact": json.dumps(_list(NODE, POD)),
+    "all lines without indentation": json.dumps(_list(NODE, POD), indent=0),
+    "items in lines of their own": "\n".join(
+        (
+            '{"kind": "List", "apiVersion": "v1", "items": [',
+            f"{json.dumps(NODE)},",
+            json.dumps(POD, indent=1),
+            "]}",
+        )
+    ),
     "items with an alias": yaml.safe_dump(_list(POD, POD)),
     "one document each": yaml.safe_dump_all([NODE, POD]),
     "documents with comments": f"# nodes\n---\n{yaml.safe_dump(NODE)}---\n{yaml.safe_dump(POD)}",
