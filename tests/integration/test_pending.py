@@ -49,6 +49,9 @@ def test_waiting_pods_are_grouped_by_cause(
     files.write(path)
     groups = _run(path, kube_scheduler_binary, capsys, "-o", "json")["groups"]
     first, *others = groups
+    explained = first.pop("diagnosis")
+    assert explained["pod"] == "default/big-2"
+    assert explained["fixes"][0]["text"] == first["fix"]
     assert first == {
         "kind": "unschedulable",
         "cause": "Insufficient cpu",
@@ -57,6 +60,7 @@ def test_waiting_pods_are_grouped_by_cause(
         "pods": ["default/big-2", "default/big-1", "default/big-0"],
         "fix": "request 4 of cpu instead of 9",
         "tried": True,
+        "groupFixes": [],
         "newNodes": [],
         "comingNodes": [],
     }
