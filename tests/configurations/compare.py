@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kube_scheduler_operator.base.findings import Problem
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis
+from kube_scheduler_operator.config.lint.reports.report import FileFinding
 
 
-def only_when_it_elects(found: Sequence[Problem | Diagnosis]) -> bool:
+def only_when_it_elects(found: Sequence[Problem | FileFinding]) -> bool:
     """Whether kube-scheduler only rejects it at leader election, which --write-config-to skips."""
     return bool(found) and all("1.2 times retryPeriod" in one.message for one in found)
 

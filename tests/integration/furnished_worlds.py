@@ -42,7 +42,7 @@ class FurnishedWorld(GeneratedWorld):
     devices: Devices = field(default_factory=Devices)
     started: list[tuple[str, Object]] = field(default_factory=list)  # (path of a pod, its status)
     resizes: list[Resize] = field(default_factory=list)
-    default_class: str = ""  # the default PriorityClass; empty: there is none
+    default_class: str = ""  # the default PriorityClass; empty: no class is the default
 
 
 def furnish(seed: int) -> FurnishedWorld:
@@ -148,7 +148,7 @@ def _named(name: str, spec: Object) -> Object:
 
 
 def _quota(chance: random.Random, running: int) -> Object:
-    """Draw spec of a quota, near what so many running pods use."""
+    """Draw spec of a quota, near what that many running pods use."""
     hard = {"pods": str(running + chance.randint(0, 5))}
     if chance.random() < 0.15:
         return {"hard": hard, "scopes": ["BestEffort"]}

@@ -323,7 +323,7 @@ async def _compare(
                 return  # the pods that were preempted are gone
             outcome = (bool(expected.node), expected.reason)
             assert (bool(actual.node), actual.reason) == outcome, f"{name}: {actual.message}"
-            assert told(actual) == told(expected), name
+            assert message_of(actual) == message_of(expected), name
             assert not expected.totals or actual.node in expected.best, name
             counts["placed pods" if expected.node else "waiting pods"] += 1
             changes = pod["spec"].get("volumes") or pod["spec"].get("resourceClaims")
@@ -334,7 +334,7 @@ async def _compare(
             await asyncio.to_thread(real.until_uncounted)
 
 
-def told(decision: PodDecision) -> str:
+def message_of(decision: PodDecision) -> str:
     """The message; a selector that fails on several devices names any of them."""
     return _CLAIM.sub(r"\1", _DEVICE.sub("DEVICE", decision.message))
 
@@ -375,7 +375,7 @@ async def _compare_probes(
     for actual in await asyncio.to_thread(real.decide, *(_as_probe(pod) for pod, _ in pairs)):
         expected = found[actual.pod]
         assert sorted(actual.candidates or ()) == sorted(expected.candidates or ()), actual
-        assert told(actual) == told(expected), actual
+        assert message_of(actual) == message_of(expected), actual
         counts["probed pods"] += 1
     run.forget(probes)
     await asyncio.to_thread(real.until_uncounted)

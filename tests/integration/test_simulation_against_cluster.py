@@ -59,7 +59,7 @@ _TYPES: Final = {
     "PATCH": "application/merge-patch+json",
 }
 NOT_CREATED: Final = "ResourceClaim not created yet"
-"""What kube-scheduler says about a pod before a controller has made a claim of its template."""
+"""What kube-scheduler reports about a pod before a controller has made a claim of its template."""
 NOT_SERVED: Final = "the server could not find the requested resource"
 """What the API server answers about a kind that it does not serve."""
 SETTLING: Final = 0.1

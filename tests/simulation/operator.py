@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from kube_scheduler_operator.base.platform import Platform
-from kube_scheduler_operator.base.recognition import Decision
+from kube_scheduler_operator.base.recognition import PlatformDecision
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.errors import (
     HistoryRewoundError,
@@ -201,7 +201,7 @@ class OperatorProcess:
         self._max_lag = lag
         self.informers: list[Informer] = []
         self.server_version = "v1.35.4"
-        self.decision: Decision | None = None
+        self.decision: PlatformDecision | None = None
         # A simulation of placements, which takes some seconds; None: it never answers.
         self.simulate: Callable[[PlacementQuestion], PlacementAnswer | None] = lambda _: None
         self.simulation_seconds = 8.0

@@ -6,7 +6,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
-from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -22,7 +22,7 @@ from .world import World
 pytestmark = pytest.mark.presubmit_first
 
 NAME = "managed-scheduler"
-EKS = Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
+EKS = PlatformDecision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
 OLD, NEW = (f"registry.k8s.io/kube-scheduler:v1.{minor}" for minor in ("35.4", "36.1"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
-from kube_scheduler_operator.base.recognition import Decision
+from kube_scheduler_operator.base.recognition import PlatformDecision
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.resource import (
     DAEMON_SETS,
@@ -49,7 +49,9 @@ class FakeCluster(InstantCluster):
         agents_ready: whether the Pods of DaemonSets become Ready, one for each.
     """
 
-    def __init__(self, platform: Platform = KUBEADM, decision: Decision | None = None) -> None:
+    def __init__(
+        self, platform: Platform = KUBEADM, decision: PlatformDecision | None = None
+    ) -> None:
         super().__init__(platform)
         self._decision = decision
         self.agents_ready = True

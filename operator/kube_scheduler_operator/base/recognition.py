@@ -195,7 +195,7 @@ NOTHING_REMEMBERED: Final = Remembered()
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PlatformDecision:
     """The platform in use."""
 
     used: Recognition
@@ -209,7 +209,9 @@ class Decision:
         return self.used.platform
 
 
-def decide(chosen: Platform | None, detected: Recognition, remembered: Remembered) -> Decision:
+def decide(
+    chosen: Platform | None, detected: Recognition, remembered: Remembered
+) -> PlatformDecision:
     """Choose the platform: `--platform`, else the recorded one, else the detected one.
 
     So a cluster whose nodes or versions change keeps its platform until a person changes it.
@@ -228,24 +230,26 @@ def decide(chosen: Platform | None, detected: Recognition, remembered: Remembere
             f"({detected.reason}); {chosen.name} is used"
         )
         unnamed = not provider and not detected.certain and not chosen.owns_static_pods
-        return Decision(used, not chosen.owns_static_pods, text if wrong else "", open=unnamed)
+        return PlatformDecision(
+            used, not chosen.owns_static_pods, text if wrong else "", open=unnamed
+        )
     if known is None:
-        return Decision(detected, detected.certain, open=not detected.certain)
+        return PlatformDecision(detected, detected.certain, open=not detected.certain)
     used = Recognition(known, remembered.provider, remembered.reason)
     same = (detected.platform, detected.provider) == (known, remembered.provider)
     if same or not detected.certain:
         unnamed = not remembered.provider and not detected.certain and not known.owns_static_pods
-        return Decision(used, remember=True, open=unnamed)
+        return PlatformDecision(used, remember=True, open=unnamed)
     if known == detected.platform and not remembered.provider:
         # It was recorded before a node identified the provider.
-        return Decision(detected, remember=True)
+        return PlatformDecision(detected, remember=True)
     text = (
         f"{_named(used)} is in use, as recorded earlier ({remembered.reason}), and the cluster now "
         f"looks like {_named(detected)} ({detected.reason}); to change it, start the operator with "
         f"--platform={detected.platform.name}, or delete ConfigMap/{names.PLATFORM_RECORD} -n "
         f"{known.target_namespace} and restart it"
     )
-    return Decision(used, remember=True, disagreement=text)
+    return PlatformDecision(used, remember=True, disagreement=text)
 
 
 def _named(recognition: Recognition) -> str:

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
-from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.base.times import timestamp
 from kube_scheduler_operator.cli.rollout import follow_rollout
 from kube_scheduler_operator.kube.resource import (
@@ -68,7 +68,9 @@ SPACE = MANAGED.target_namespace
 OURS, PACKED = "managed-scheduler", "packed"
 BOTH = frozenset({OURS, PACKED})
 OPERATOR = (MANAGED.operator_namespace, MANAGED.operator.lease)
-EKS = Decision(Recognition(MANAGED, "EKS", "the API server is v1.35.4-eks-1"), remember=True)
+EKS = PlatformDecision(
+    Recognition(MANAGED, "EKS", "the API server is v1.35.4-eks-1"), remember=True
+)
 POLICY = (MUTATING_POLICIES, MUTATING_POLICY_BINDINGS)
 GOOD_PROFILE: dict[str, Any] = {"percentageOfNodesToScore": 7}
 BAD_PROFILE: dict[str, Any] = {"percentageOfNodesToScore": "many"}

@@ -15,7 +15,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
-from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.cli.rollout import follow_rollout
 from kube_scheduler_operator.cli.upgrade import programs
@@ -52,7 +52,7 @@ def _reconciled(
         now=datetime(2026, 1, 1, tzinfo=UTC),
         platform=MANAGED,
         settings=Settings(secondary_namespaces=namespaces),
-        decision=Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True),
+        decision=PlatformDecision(Recognition(MANAGED, "EKS", "so it is"), remember=True),
         server_version="v1.35.4-eks-1",
         scheduler=scheduler(**spec),
         kubescheduler=kubescheduler(**overrides),

@@ -13,7 +13,7 @@ from ..console.flags import add_platform_flag
 from ..console.output import print_remark
 
 if TYPE_CHECKING:
-    from ...base.recognition import Decision
+    from ...base.recognition import PlatformDecision
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -227,23 +227,23 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-def _decide(chosen: str, kubeconfig: str | None) -> Decision:
+def _decide(chosen: str, kubeconfig: str | None) -> PlatformDecision:
     """Return the chosen platform, else the recorded one, else the detected one."""
     import asyncio
     import logging
 
     from ...base import klog
     from ...base.platform import PLATFORMS
-    from ...base.recognition import Decision, Recognition
+    from ...base.recognition import PlatformDecision, Recognition
     from ...kube.client import ApiClient
     from ...kube.credentials import find
     from ...operator.engine.detect_platform import decide_platform
 
     named = PLATFORMS.get(chosen)
     if named is not None and named.owns_static_pods:
-        return Decision(Recognition(named))
+        return PlatformDecision(Recognition(named))
 
-    async def decide() -> Decision:
+    async def decide() -> PlatformDecision:
         async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
             return await decide_platform(api, named)
 

@@ -18,7 +18,7 @@ from ...base.findings import ERROR, WARNING, listing
 from ...base.foreign_text import one_line
 from ...base.source.tree import Position
 from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST
-from ...config.lint.reports.report import Diagnosis, ValidationReport
+from ...config.lint.reports.report import FileFinding, ValidationReport
 from ...config.lint.reports.report_settings import fingerprints
 from ..console.output import counted, format_table, json_text, text_of
 
@@ -40,20 +40,20 @@ def report_text(report: ValidationReport, version: str, output: str) -> str:
     return _WRITERS[output](report, version)
 
 
-def finding_lines(finding: Diagnosis | ProviderFinding) -> list[str]:
+def finding_lines(finding: FileFinding | ProviderFinding) -> list[str]:
     """Return `severity: path: message [reason]`, and a line with the fix."""
     path = f"{finding.path}: " if finding.path else ""
     lines = [f"{finding.severity}: {path}{finding.message} [{finding.reason}]"]
     return [*lines, f"    fix: {finding.fix}"] if finding.fix else lines
 
 
-def _sentence(finding: Diagnosis) -> str:
+def _sentence(finding: FileFinding) -> str:
     """Return `path: what is wrong; how to fix it`."""
     path = f"{finding.path}: " if finding.path else ""
     return f"{path}{finding.message}; {finding.fix}"
 
 
-def _place(finding: Diagnosis) -> str:
+def _place(finding: FileFinding) -> str:
     """Return `file:line:column`."""
     return f"{one_line(finding.file)}:{finding.position.line}:{finding.position.column}"
 
@@ -114,7 +114,7 @@ def _json(report: ValidationReport, version: str) -> str:
     known = (*report.findings, *report.accepted)
     by_finding = dict(zip(map(id, known), fingerprints(known), strict=True))
 
-    def identified(findings: tuple[Diagnosis, ...]) -> list[dict[str, Any]]:
+    def identified(findings: tuple[FileFinding, ...]) -> list[dict[str, Any]]:
         return [
             {**_finding(finding), "fingerprint": by_finding[id(finding)]} for finding in findings
         ]
@@ -138,7 +138,7 @@ def _json(report: ValidationReport, version: str) -> str:
     )
 
 
-def _finding(finding: Diagnosis) -> dict[str, Any]:
+def _finding(finding: FileFinding) -> dict[str, Any]:
     position = finding.position
     fields = ("kind", "path", "severity", "reason", "message", "fix")
     return {
@@ -238,7 +238,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(finding: Diagnosis, rule: int | None, fingerprint: str) -> dict[str, Any]:
+def _result(finding: FileFinding, rule: int | None, fingerprint: str) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": _file_uri(finding.file)},
@@ -266,7 +266,7 @@ def _junit(report: ValidationReport, version: str) -> str:
     A warning is a test that passes, with the warning as its output. A file without findings has one
     test, so that it is shown as checked.
     """
-    by_file: dict[str, list[Diagnosis]] = {file: [] for file, _ in report.documents}
+    by_file: dict[str, list[FileFinding]] = {file: [] for file, _ in report.documents}
     for finding in report.findings:
         by_file.setdefault(finding.file, []).append(finding)
     suites = [
@@ -285,7 +285,7 @@ def _junit(report: ValidationReport, version: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _suite(file: str, findings: list[Diagnosis], scheduler: str) -> Iterator[str]:
+def _suite(file: str, findings: list[FileFinding], scheduler: str) -> Iterator[str]:
     from xml.sax.saxutils import escape
 
     failures = sum(finding.severity == ERROR for finding in findings)

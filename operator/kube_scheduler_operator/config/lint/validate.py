@@ -58,7 +58,7 @@ from .known_kinds import (
     kind_of,
 )
 from .operator_objects import check_load_policy_names
-from .reports.report import Diagnosis, ValidationReport
+from .reports.report import FileFinding, ValidationReport
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
 _REMEDY: Final = "change the value as the message describes"
@@ -113,7 +113,7 @@ class _Sorted:
     found: Collection[str]  # the names of files that were found, not named
     options: CheckOptions
     # about texts, forms, and documents that cannot be checked
-    findings: list[Diagnosis] = field(default_factory=list)
+    findings: list[FileFinding] = field(default_factory=list)
     known: list[tuple[Item, Kind]] = field(default_factory=list)  # the documents to check
     documents: list[tuple[str, str]] = field(default_factory=list)  # (file, kind) of those to count
     # documents without anything to check, and why
@@ -286,9 +286,9 @@ def _check(
     yield from check_scheduler_names([config for _, config in configured], readers.items)
 
 
-def _diagnosis(item: Item, problem: Problem) -> Diagnosis:
+def _diagnosis(item: Item, problem: Problem) -> FileFinding:
     message, fix = problem.parts
-    return Diagnosis(
+    return FileFinding(
         file=item.file,
         position=item.position(problem.path),
         kind=item.kind,

@@ -27,7 +27,14 @@ from ...config.effective.settings.validate import (
 from ..model.plan import PlacementRules
 from ..model.snapshot import Snapshot
 from ..status.conditions import condition_in
-from ..status.placement_check import NOTHING_TO_COMPARE, Edit, PlacementCheck, blocked, decide, off
+from ..status.placement_check import (
+    NOTHING_TO_COMPARE,
+    CheckedEdit,
+    PlacementCheck,
+    blocked,
+    decide,
+    off,
+)
 from .placement_rules import (
     AgentSpecs,
     agent_edits,
@@ -92,7 +99,7 @@ def check_placements(
     in_use = running if before is not None else None
     configuration = rules_hash(after)
     check = decide(
-        Edit(
+        CheckedEdit(
             snapshot,
             settings,
             recorded,

@@ -16,8 +16,8 @@ from ...base.objects import Object
 from ...base.platform import PLATFORMS, Platform
 from ...base.recognition import (
     NOTHING_REMEMBERED,
-    Decision,
     NodeMarks,
+    PlatformDecision,
     Recognition,
     Remembered,
     decide,
@@ -38,7 +38,7 @@ _SOME_NODES: Final = "/api/v1/nodes?limit=20"
 """A page of nodes is enough: each has the marks of its distribution."""
 
 
-async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decision:
+async def decide_platform(api: ApiClient, chosen: Platform | None) -> PlatformDecision:
     """Decide the platform; a chosen one that owns static Pods needs no request.
 
     Raises:
@@ -46,7 +46,7 @@ async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decision:
         Unavailable: the API server answers no request.
     """
     if chosen is not None and chosen.owns_static_pods:
-        return Decision(Recognition(chosen, reason="--platform names it"))
+        return PlatformDecision(Recognition(chosen, reason="--platform names it"))
     detected = await detect(api)
     platforms = (chosen or detected.platform,)
     # Only an unanswered request can hide OpenShift, which has a namespace of its own.
@@ -73,7 +73,7 @@ async def read_record(api: ApiClient, platforms: Iterable[Platform]) -> Remember
     return NOTHING_REMEMBERED
 
 
-async def detect(api: ApiClient) -> Decision:
+async def detect(api: ApiClient) -> PlatformDecision:
     """Decide by what the API server shows now; raises what `decide_platform` raises."""
     unanswered: list[str] = []
     infrastructure, nodes, version = False, list[NodeMarks](), ""
@@ -95,7 +95,7 @@ async def detect(api: ApiClient) -> Decision:
     recognition = recognize(infrastructure=infrastructure, nodes=nodes, server_version=version)
     if unanswered:
         recognition = replace(recognition, certain=False)
-    return Decision(recognition, unanswered=tuple(unanswered))
+    return PlatformDecision(recognition, unanswered=tuple(unanswered))
 
 
 async def _version(api: ApiClient) -> str:

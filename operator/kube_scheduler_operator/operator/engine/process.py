@@ -34,7 +34,7 @@ from ...base import klog, names
 from ...base.defects import contained, observe_defects
 from ...base.objects import Object
 from ...base.platform import Platform
-from ...base.recognition import Decision
+from ...base.recognition import PlatformDecision
 from ...base.settings import Settings
 from ...base.tasks import cancel, keep, stop_on_signals, until
 from ...config.language.versions import MINORS_BEHIND, Version
@@ -90,7 +90,9 @@ class OperatorOptions:
     kubeconfig: str | None  # path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config
     platform: Platform
     settings: Settings
-    decision: Decision | None = None  # None if `--platform` names a platform with static pods
+    decision: PlatformDecision | None = (
+        None  # None if `--platform` names a platform with static pods
+    )
     chosen: Platform | None = None  # the platform that `--platform` names; None if it was detected
     host: str = "0.0.0.0"  # of the HTTPS server
     port: int = 8443  # of the HTTPS server; 0 lets the system choose

@@ -42,7 +42,7 @@ from ..secondary.gate import Gate, GateInput, SecondaryCheck
 from ..secondary.history import find
 from ..secondary.status import CHECK
 from ..status.conditions import condition_in
-from ..status.placement_check import NOTHING_TO_COMPARE, Edit, blocked, decide, off
+from ..status.placement_check import NOTHING_TO_COMPARE, CheckedEdit, blocked, decide, off
 
 SETTINGS: Final = "settings"
 """The field of a memory with the hash of what users had set for the content in use."""
@@ -96,7 +96,7 @@ def _edit(
     content: SecondaryContent,
     recorded: Mapping[str, Any],
     settings: PlacementSettings,
-) -> Edit[SecondaryContent]:
+) -> CheckedEdit[SecondaryContent]:
     snapshot, load = rules.snapshot, rules.load
     running, config_map = asked.contents.get(asked.in_use), asked.config_maps.get(asked.in_use)
     program: Mapping[str, Any] = {}
@@ -117,7 +117,7 @@ def _edit(
         made = kept_content(content, running, image, same_program=same)
         return replace(made, inputs=_inputs_of(config_map))
 
-    edit = Edit(
+    edit = CheckedEdit(
         snapshot,
         settings,
         recorded,

@@ -17,7 +17,7 @@ from ...base.management import ManagementState, management_state
 from ...base.names import OVERRIDES
 from ...base.objects import NamespacedName, Object, mapping
 from ...base.platform import Platform
-from ...base.recognition import Decision
+from ...base.recognition import PlatformDecision
 from ...base.settings import Settings
 from ...base.spec_limits import check_specs
 from ...base.times import ALWAYS
@@ -119,7 +119,7 @@ class Snapshot:
     platform: Platform
     settings: Settings
     # how the platform was decided; None if `--platform` names one with static pods
-    decision: Decision | None = None
+    decision: PlatformDecision | None = None
     server_version: str = ""  # `gitVersion` of the API server
     newer_version: str = ""  # a newer one that API servers report, until all do; empty without one
     # the objects with the name "cluster" (ClusterOperator: "kube-scheduler"); None if missing

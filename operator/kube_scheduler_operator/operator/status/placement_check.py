@@ -1,6 +1,6 @@
 """Decides whether an edit of a scheduler is rolled out, waits for a simulation, or is held.
 
-The decision is the same for every scheduler; what differs is in `Edit`: what of it decides
+The decision is the same for every scheduler; what differs is in `CheckedEdit`: what of it decides
 placements, what may be rolled out without it, and its memory. A memory has which rules were
 compared, since when and with which result, and which ones ran. Without the memory of a comparison
 it is repeated.
@@ -77,7 +77,7 @@ class PlacementCheck(Generic[Content]):
 
 
 @dataclass(frozen=True, slots=True)
-class Edit(Generic[Content]):
+class CheckedEdit(Generic[Content]):
     """An edit of the rules of one scheduler, and what its check is based on."""
 
     snapshot: Snapshot
@@ -117,13 +117,13 @@ def blocked(recorded: Mapping[str, Any]) -> PlacementCheck[Content]:
     return PlacementCheck(None, recorded, _condition("False", BLOCKED, message))
 
 
-def decide(edit: Edit[Content]) -> PlacementCheck[Content]:
+def decide(edit: CheckedEdit[Content]) -> PlacementCheck[Content]:
     check = _decide(edit)
     ran = _ran(edit)
     return replace(check, record={**check.record, "ran": ran}) if ran else check
 
 
-def _decide(edit: Edit[Content]) -> PlacementCheck[Content]:
+def _decide(edit: CheckedEdit[Content]) -> PlacementCheck[Content]:
     if _is_unchanged(edit):
         return _unchanged(edit)
     reason, message = _exemption(edit)
@@ -134,7 +134,7 @@ def _decide(edit: Edit[Content]) -> PlacementCheck[Content]:
     return _checked(edit)
 
 
-def _ran(edit: Edit[Content]) -> list[str]:
+def _ran(edit: CheckedEdit[Content]) -> list[str]:
     """The configurations that ran, the newest last.
 
     Whatever runs was checked, or there was no Gate; so it may return without a check.
@@ -145,7 +145,7 @@ def _ran(edit: Edit[Content]) -> list[str]:
     return [*(value for value in known if value != edit.in_use), edit.in_use][-MOST_REMEMBERED:]
 
 
-def _is_unchanged(edit: Edit[Content]) -> bool:
+def _is_unchanged(edit: CheckedEdit[Content]) -> bool:
     """Whether the rules are those in use; flags that come with another image do not count."""
     if edit.configuration == edit.in_use:
         return True
@@ -153,7 +153,7 @@ def _is_unchanged(edit: Edit[Content]) -> bool:
     return same and edit.has_other_image and edit.has_same_settings
 
 
-def _unchanged(edit: Edit[Content]) -> PlacementCheck[Content]:
+def _unchanged(edit: CheckedEdit[Content]) -> PlacementCheck[Content]:
     """Keep the result of an earlier check visible after its rollout."""
     recorded = edit.recorded
     if recorded.get("configuration") != edit.configuration or recorded.get("state") == SIMULATING:
@@ -167,7 +167,7 @@ def _unchanged(edit: Edit[Content]) -> PlacementCheck[Content]:
     return PlacementCheck(edit.content, record, condition, passes=True)
 
 
-def _exemption(edit: Edit[Content]) -> tuple[str, str]:
+def _exemption(edit: CheckedEdit[Content]) -> tuple[str, str]:
     """(reason, message) why these rules need no simulation; empty: they do."""
     ran = entries(edit.recorded.get("ran"))
     if same := edit.ran_without_gate():
@@ -183,7 +183,7 @@ def _exemption(edit: Edit[Content]) -> tuple[str, str]:
     return "", ""
 
 
-def _checked(edit: Edit[Content]) -> PlacementCheck[Content]:
+def _checked(edit: CheckedEdit[Content]) -> PlacementCheck[Content]:
     recorded, settings = edit.recorded, edit.settings
     same = recorded.get("configuration") == edit.configuration
     # While it is rolled out, agents already decide by it.
@@ -203,7 +203,7 @@ def _checked(edit: Edit[Content]) -> PlacementCheck[Content]:
     return _simulated(edit, _answered(edit, record))
 
 
-def _simulated(edit: Edit[Content], record: dict[str, Any]) -> PlacementCheck[Content]:
+def _simulated(edit: CheckedEdit[Content], record: dict[str, Any]) -> PlacementCheck[Content]:
     """Decide by the result of the simulation, if there is one."""
     result, gate = record["result"], edit.settings.mode == GATE
     if result == FAILED and gate and not _retry_after(edit, record):
@@ -221,7 +221,7 @@ def _simulated(edit: Edit[Content], record: dict[str, Any]) -> PlacementCheck[Co
     return replace(check, requeue_after=wait)
 
 
-def _begun(edit: Edit[Content]) -> dict[str, Any]:
+def _begun(edit: CheckedEdit[Content]) -> dict[str, Any]:
     return {
         "configuration": edit.configuration,
         "running": edit.in_use,
@@ -231,7 +231,7 @@ def _begun(edit: Edit[Content]) -> dict[str, Any]:
     }
 
 
-def _answered(edit: Edit[Content], record: dict[str, Any]) -> dict[str, Any]:
+def _answered(edit: CheckedEdit[Content], record: dict[str, Any]) -> dict[str, Any]:
     """The record with the answer, if there is one by now, or if it is overdue."""
     limit = edit.settings.seconds
     if not _awaits(record):
@@ -271,16 +271,16 @@ def _requested(record: Mapping[str, Any]) -> str:
     return str(source.get("started") or "")
 
 
-def _left(edit: Edit[Content], record: Mapping[str, Any], period: float) -> float:
+def _left(edit: CheckedEdit[Content], record: Mapping[str, Any], period: float) -> float:
     started = timestamp(_requested(record)) or ALWAYS
     return seconds_left(edit.snapshot.now, started, period)
 
 
-def _retry_after(edit: Edit[Content], record: Mapping[str, Any]) -> float:
+def _retry_after(edit: CheckedEdit[Content], record: Mapping[str, Any]) -> float:
     return _left(edit, record, max(RETRY_SECONDS, 2.0 * edit.settings.seconds))
 
 
-def _repeating(edit: Edit[Content], record: dict[str, Any]) -> PlacementCheck[Content]:
+def _repeating(edit: CheckedEdit[Content], record: dict[str, Any]) -> PlacementCheck[Content]:
     """Hold the edit, and simulate it again when it is time: its Pods may no longer exist."""
     wait = _repeat_wait(edit.settings, record)
     if not _awaits(record) and not _left(edit, record, wait):
@@ -305,7 +305,7 @@ def _repeat_wait(settings: PlacementSettings, record: Mapping[str, Any]) -> floa
     return max(wait, 2.0 * settings.seconds)
 
 
-def _question(edit: Edit[Content], record: Mapping[str, Any]) -> PlacementQuestion | None:
+def _question(edit: CheckedEdit[Content], record: Mapping[str, Any]) -> PlacementQuestion | None:
     """The simulation of the edit, once its identity is on record, so that it stays the same."""
     identity = _identity(record)
     if edit.before is None or identity != _identity(edit.recorded):
@@ -322,7 +322,7 @@ def _question(edit: Edit[Content], record: Mapping[str, Any]) -> PlacementQuesti
     )
 
 
-def _simulating(edit: Edit[Content], record: dict[str, Any]) -> PlacementCheck[Content]:
+def _simulating(edit: CheckedEdit[Content], record: dict[str, Any]) -> PlacementCheck[Content]:
     """Wait for the answer, with the rules in use."""
     question, settings = _question(edit, record), edit.settings
     limit = settings.seconds + GRACE_SECONDS
@@ -350,7 +350,7 @@ def _simulating(edit: Edit[Content], record: dict[str, Any]) -> PlacementCheck[C
 
 
 def _decided(
-    edit: Edit[Content], record: Mapping[str, Any], reason: str
+    edit: CheckedEdit[Content], record: Mapping[str, Any], reason: str
 ) -> PlacementCheck[Content]:
     """Roll the edit out, and say why it may be."""
     effect = str(record.get("effect") or "")
@@ -375,7 +375,7 @@ def _decided(
     )
 
 
-def _held(edit: Edit[Content], record: Mapping[str, Any]) -> PlacementCheck[Content]:
+def _held(edit: CheckedEdit[Content], record: Mapping[str, Any]) -> PlacementCheck[Content]:
     """Keep the rules in use until the edit is approved or reverted."""
     recorded, settings = edit.recorded, edit.settings
     what = _described(record)

@@ -8,7 +8,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
-from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.kube.resource import (
     LOAD_POLICIES,
     OPERATOR_SETTINGS,
@@ -241,7 +241,9 @@ async def test_an_edit_of_a_secondary_scheduler_is_shown_and_approved(cluster: C
 async def test_an_edit_of_the_managed_scheduler_is_that_of_the_control_plane(
     cluster: Cluster,
 ) -> None:
-    operators = FakeCluster(MANAGED, Decision(Recognition(MANAGED, "EKS", ""), remember=True))
+    operators = FakeCluster(
+        MANAGED, PlatformDecision(Recognition(MANAGED, "EKS", ""), remember=True)
+    )
     operators.settle()
     holding(cluster, operators)
     operators.put(SCHEDULERS, "cluster", profile=EDITED)

@@ -142,7 +142,9 @@ async def test_why_and_pending_agree(
     printed: Printed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def accepted(_world: Any, _options: Any, pods: list[Any]) -> list[Acceptance]:
+    async def accepted(
+        _world: Any, _options: Any, pods: list[Any], *_runs: Any
+    ) -> list[Acceptance]:
         return [Acceptance(frozenset({"n1"})) for _ in pods]
 
     async def fits(inquiry: Any) -> None:

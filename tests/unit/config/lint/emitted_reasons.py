@@ -17,7 +17,7 @@ START = (
     f"{PACKAGE}.config.lint.validate",
     f"{PACKAGE}.config.lint.reports.report_settings",
 )
-OF_FINDINGS = ("Diagnosis", "Problem", "Finding")
+OF_FINDINGS = ("FileFinding", "Problem", "Finding")
 """The classes whose attribute `reason` a report shows."""
 OTHER_CLASSES = ("Event", "Recognition", "Remembered", "SchedulerRequest")
 """Classes with an attribute `reason` of another meaning."""

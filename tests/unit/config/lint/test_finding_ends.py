@@ -12,7 +12,7 @@ from kube_scheduler_operator.base.source.reader import read
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis
+from kube_scheduler_operator.config.lint.reports.report import FileFinding
 from kube_scheduler_operator.config.lint.validate import validate
 
 from ....forms.corpus import CASES
@@ -21,7 +21,7 @@ OPTIONS = CheckOptions(Gates(Version(1, 35)))
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def marked(text: str, each: Diagnosis) -> str | None:
+def marked(text: str, each: FileFinding) -> str | None:
     """What a finding marks in its file; None if its end is not known."""
     end = each.position.end_column
     line = LINE_BREAK.split(text)[each.position.line - 1]

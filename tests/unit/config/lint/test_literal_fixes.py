@@ -7,14 +7,14 @@ import pytest
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis
+from kube_scheduler_operator.config.lint.reports.report import FileFinding
 from kube_scheduler_operator.config.lint.validate import validate
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 OPTIONS = CheckOptions(Gates(Version(1, 35)))
 
 
-def errors(text: str) -> list[Diagnosis]:
+def errors(text: str) -> list[FileFinding]:
     return [each for each in validate([("f", text)], OPTIONS).findings if each.severity == "error"]
 
 

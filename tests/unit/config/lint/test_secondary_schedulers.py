@@ -14,7 +14,7 @@ from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
 from kube_scheduler_operator.config.lint.known_kinds import KINDS
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis, ValidationReport
+from kube_scheduler_operator.config.lint.reports.report import FileFinding, ValidationReport
 from kube_scheduler_operator.config.lint.validate import validate
 
 from ....builders import extender, profile, secondary
@@ -37,12 +37,12 @@ def look(
     return validate([("f", yaml.safe_dump_all(documents))], setting)
 
 
-def one(*documents: dict[str, Any], **kwargs: Any) -> Diagnosis:
+def one(*documents: dict[str, Any], **kwargs: Any) -> FileFinding:
     (finding,) = look(*documents, **kwargs).findings
     return finding
 
 
-def reported(finding: Diagnosis) -> tuple[str, str, str, str]:
+def reported(finding: FileFinding) -> tuple[str, str, str, str]:
     return finding.kind, finding.reason, finding.path, finding.severity
 
 

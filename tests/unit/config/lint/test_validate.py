@@ -15,7 +15,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.language.warnings.configuration import NO_KUBECONFIG
 from kube_scheduler_operator.config.lint.checks import CheckOptions, parse_path
 from kube_scheduler_operator.config.lint.known_kinds import KINDS
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis, ValidationReport
+from kube_scheduler_operator.config.lint.reports.report import FileFinding, ValidationReport
 from kube_scheduler_operator.config.lint.validate import validate
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -41,11 +41,11 @@ def look(*texts: str, minor: int = 35, stock: bool = True) -> ValidationReport:
     return replace(report, findings=findings)
 
 
-def short(finding: Diagnosis) -> tuple[str, str, int, int]:
+def short(finding: FileFinding) -> tuple[str, str, int, int]:
     return finding.reason, finding.path, finding.position.line, finding.position.column
 
 
-def one(*texts: str, **how: Any) -> Diagnosis:
+def one(*texts: str, **how: Any) -> FileFinding:
     (finding,) = look(*texts, **how).findings
     assert finding.message
     assert finding.fix
@@ -63,7 +63,7 @@ def test_a_mistake_has_line_column_path_sentence_fix_and_severity() -> None:
         HEAD
         + "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: NodeResourcesFitt\n"
     )
-    assert one(text) == Diagnosis(
+    assert one(text) == FileFinding(
         file="0.yaml",
         position=one(text).position,
         kind="KubeSchedulerConfiguration",

@@ -13,8 +13,8 @@ from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.base.backoff import NO_RETRIES
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, RKE2, Platform
 from kube_scheduler_operator.base.recognition import (
-    Decision,
     NodeMarks,
+    PlatformDecision,
     Recognition,
     Remembered,
     decide,
@@ -189,11 +189,11 @@ def remembered(found: Recognition) -> Remembered:
 
 
 def test_what_is_detected_first_is_used_and_recorded() -> None:
-    assert decide(None, FOUND_EKS, Remembered()) == Decision(FOUND_EKS, remember=True)
+    assert decide(None, FOUND_EKS, Remembered()) == PlatformDecision(FOUND_EKS, remember=True)
 
 
 def test_what_is_not_certain_is_used_and_not_recorded() -> None:
-    assert decide(None, UNCERTAIN, Remembered()) == Decision(UNCERTAIN, open=True)
+    assert decide(None, UNCERTAIN, Remembered()) == PlatformDecision(UNCERTAIN, open=True)
 
 
 def test_a_provider_that_no_node_has_shown_yet_stays_open() -> None:
@@ -229,7 +229,7 @@ def test_what_is_recorded_is_used_although_another_platform_is_detected(
 @pytest.mark.parametrize("now", [FOUND_EKS, UNCERTAIN])
 def test_what_is_recorded_agrees_with_the_same_and_with_nothing(now: Recognition) -> None:
     decision = decide(None, now, remembered(FOUND_EKS))
-    assert decision == Decision(FOUND_EKS, remember=True)
+    assert decision == PlatformDecision(FOUND_EKS, remember=True)
 
 
 def test_another_provider_is_a_disagreement() -> None:
@@ -433,10 +433,10 @@ def run_operator(monkeypatch: pytest.MonkeyPatch, found: Any, *words: str) -> li
     """`kube-scheduler-operator operator WORDS` with this detection; returns what it runs."""
     started: list[Platform] = []
 
-    async def decided(_: ApiClient, chosen: Platform | None) -> Decision:
+    async def decided(_: ApiClient, chosen: Platform | None) -> PlatformDecision:
         if isinstance(found, Exception):
             raise found
-        assert isinstance(found, Decision)
+        assert isinstance(found, PlatformDecision)
         return found
 
     def run(options: Any) -> int:
@@ -459,7 +459,7 @@ def test_operator_runs_for_the_detected_platform_and_logs_the_reason(
     caplog.set_level(logging.INFO, logger=operator.__name__)
     words = ("--kubeconfig", str(cluster.kubeconfig))
     used = Recognition(RKE2, reason="so it is")
-    found = Decision(used, unanswered=("one question was refused",))
+    found = PlatformDecision(used, unanswered=("one question was refused",))
     assert run_operator(monkeypatch, found, *words) == [RKE2]
     (record,) = [each for each in caplog.records if each.name == operator.__name__]
     assert record.klog_kv == {  # type: ignore[attr-defined]

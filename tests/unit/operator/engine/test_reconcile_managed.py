@@ -11,7 +11,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
-from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.config.effective.control_plane import recorded_inputs
 from kube_scheduler_operator.kube.resource import (
@@ -52,7 +52,7 @@ from ....expect import condition_in, expect_condition, expect_no_writes, writes
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVER = "v1.35.4-eks-113cf36"
 NAME = "managed-scheduler"
-EKS = Decision(Recognition(MANAGED, "EKS", f"the API server is {SERVER}"), remember=True)
+EKS = PlatformDecision(Recognition(MANAGED, "EKS", f"the API server is {SERVER}"), remember=True)
 WHO = "the control plane's scheduler is managed by EKS"
 
 
@@ -517,7 +517,7 @@ def test_a_disagreement_of_detection_is_in_the_status_and_does_not_degrade() -> 
 
 
 def test_on_kubeadm_the_record_is_written_only_if_the_platform_was_detected() -> None:
-    detected = Decision(Recognition(KUBEADM, reason="so"), remember=True)
+    detected = PlatformDecision(Recognition(KUBEADM, reason="so"), remember=True)
     record = CONFIG_MAPS.named("platform", KUBEADM.target_namespace)
     assert record in reconcile(start(platform=KUBEADM, decision=detected)).write_sets
     plan = reconcile(start(platform=KUBEADM, decision=None))
@@ -701,7 +701,7 @@ def test_the_profile_is_named_once_pods_run_it() -> None:
 
 
 def test_a_provider_that_cannot_be_seen_is_reported_with_the_reason() -> None:
-    hidden = Decision(
+    hidden = PlatformDecision(
         Recognition(MANAGED, reason="--platform names it"),
         remember=True,
         open=True,

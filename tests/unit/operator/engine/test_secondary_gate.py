@@ -11,7 +11,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.images import EVERY_IMAGE
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
-from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
@@ -34,7 +34,7 @@ from ...fake_cluster import FakeCluster
 NAMESPACE = KUBEADM.target_namespace
 LOST = "2 running pods could no longer be placed: node(s) didn't match (shop/a, shop/b)"
 MANAGED_NAME = "managed-scheduler"
-EKS = Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
+EKS = PlatformDecision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
 OTHER_IMAGE = "registry.k8s.io/kube-scheduler:v1.36.1"
 AGENT = {"policies": [{"name": "load-aware"}], "loadPolicy": "default"}
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, Platform
-from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
     LOAD_POLICIES,
@@ -22,7 +22,7 @@ from ...fake_cluster import FakeCluster
 
 EXTENDER: Final = {"url": "http://10.0.0.1/x", "verbs": {"filter": "filter"}}
 OWN: Final = "managed-scheduler"
-EKS: Final = Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
+EKS: Final = PlatformDecision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
 OBSERVED: Final = {
     "LoadPolicy load", "SchedulerExtender of-packed", "SchedulerProfile of-packed",
     "SecondaryScheduler packed",
@@ -55,7 +55,7 @@ def objects(cluster: FakeCluster) -> list[tuple[str, Any]]:
 @pytest.mark.parametrize("state", ["Unmanaged", "Removed", None])
 @pytest.mark.parametrize(("platform", "decision"), [(KUBEADM, None), (MANAGED, EKS)])
 def test_what_is_not_observed_is_known(
-    platform: Platform, decision: Decision | None, state: str | None
+    platform: Platform, decision: PlatformDecision | None, state: str | None
 ) -> None:
     cluster = FakeCluster(platform, decision)
     cluster.settle()

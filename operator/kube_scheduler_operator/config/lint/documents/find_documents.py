@@ -25,7 +25,7 @@ from ..forms.plain_commands import may_be_plain, read_plain
 from ..forms.table import read_form
 from ..forms.volcano import is_volcano, looks_like_volcano
 from ..forms.workload import with_image
-from ..reports.report import Diagnosis
+from ..reports.report import FileFinding
 from .linking import Readers, names_text
 from .other_files import NOT_RENDERED, foreign_file, lacks_its_kind, template_of
 
@@ -50,7 +50,7 @@ class Source:
     content: str | bytes  # the text; empty for a part
     place: Embedding | None = None  # where in the file it is; None: it is the file
     items: list[Item] = field(default_factory=list)  # the documents that are objects
-    problems: list[Diagnosis] = field(default_factory=list)  # of the text, not of a document
+    problems: list[FileFinding] = field(default_factory=list)  # of the text, not of a document
     first: Document | None = None  # the first nonempty document
     # index of an item -> what it contains for kube-scheduler, for items of a known form
     contents: dict[int, Contents] = field(default_factory=dict)
@@ -206,7 +206,7 @@ def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
         message = "the configuration must be an object"
         fix = "write its fields below, indented"
         at = place.in_file(part.root.position)
-        problem = Diagnosis(source.file, at, "", "", INVALID_TYPE, message, fix, ERROR)
+        problem = FileFinding(source.file, at, "", "", INVALID_TYPE, message, fix, ERROR)
         inner.problems.append(problem)
     return inner
 
@@ -300,7 +300,7 @@ class _Reading:
         if place:
             message, fix = _with_lines(message, place), _with_lines(fix, place)
         file, message = self.source.file, message + more
-        problem = Diagnosis(file, at, "", "", reason, message, fix, severity)
+        problem = FileFinding(file, at, "", "", reason, message, fix, severity)
         self.source.problems.append(problem)
 
     def add(
@@ -386,7 +386,7 @@ def _read_plain(source: Source, data: bytes) -> bool:
         source.contents[0] = Contents()
         at = source.place.in_file(template.position) if source.place else template.position
         message, fix = template.message, template.fix
-        problem = Diagnosis(source.file, at, "", "", NOT_RENDERED, message, fix, ERROR)
+        problem = FileFinding(source.file, at, "", "", NOT_RENDERED, message, fix, ERROR)
         source.problems.append(problem)
     return True
 
@@ -400,13 +400,13 @@ def _with_lines(message: str, place: Embedding) -> str:
     return _LINE.sub(of_file, message)
 
 
-def _of_a_template(item: Item) -> Iterator[Diagnosis]:
+def _of_a_template(item: Item) -> Iterator[FileFinding]:
     """Report once that a configuration still contains expressions of a template."""
     for path, text in _strings(item.document.root.data, ()):
         template = template_of(text)
         if template is not None:
             at, message, fix = item.position(path), template.message, template.fix
-            yield Diagnosis(item.file, at, "", "", NOT_RENDERED, message, fix, ERROR)
+            yield FileFinding(item.file, at, "", "", NOT_RENDERED, message, fix, ERROR)
             return
 
 

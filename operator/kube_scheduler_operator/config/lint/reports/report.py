@@ -13,7 +13,7 @@ from ..forms.form import CommandLine
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class FileFinding:
     """One finding in a file."""
 
     file: str  # the display name of the file
@@ -45,7 +45,7 @@ class Diagnosis:
 class IgnoredFinding:
     """A warning that the user ignores, and why."""
 
-    finding: Diagnosis
+    finding: FileFinding
     justification: str
 
 
@@ -53,7 +53,7 @@ class IgnoredFinding:
 class ValidationReport:
     """All findings of some files."""
 
-    findings: tuple[Diagnosis, ...]  # errors and warnings, by file and position
+    findings: tuple[FileFinding, ...]  # errors and warnings, by file and position
     documents: tuple[tuple[str, str], ...]  # (file, kind) of every checked document, in order
     # (file, kind) of objects that do not configure a scheduler
     others: tuple[tuple[str, str], ...] = ()
@@ -62,7 +62,7 @@ class ValidationReport:
     remarks: tuple[str, ...] = ()  # about files that were not checked
     # warnings that a comment or a flag ignores; not in `findings`
     ignored: tuple[IgnoredFinding, ...] = ()
-    accepted: tuple[Diagnosis, ...] = ()  # findings that are in the baseline; not in `findings`
+    accepted: tuple[FileFinding, ...] = ()  # findings that are in the baseline; not in `findings`
     # the programs that the files show as readers, such as `kube-scheduler 1.35`; empty: a document
     # has no visible reader and was checked for the version of the run
     readers: tuple[str, ...] = ()

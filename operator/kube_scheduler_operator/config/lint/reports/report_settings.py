@@ -18,7 +18,7 @@ from ....base.findings import ERROR, WARNING, did_you_mean, listing
 from ....base.objects import mapping
 from ....base.source.encoding import LINE_BREAK, characters
 from ....base.source.reader import Position, is_json
-from .report import Diagnosis, IgnoredFinding, ValidationReport
+from .report import FileFinding, IgnoredFinding, ValidationReport
 
 # --- ignored warnings ----------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ class Suppression:
     rules: tuple[str, ...]  # the rules that it ignores
     justification: str  # why, in the user's words
 
-    def concerns(self, finding: Diagnosis, rule: str) -> bool:
+    def concerns(self, finding: FileFinding, rule: str) -> bool:
         """Report whether the finding is one of this rule, at the place that this names."""
         if finding.reason != rule:
             return False
@@ -66,7 +66,7 @@ class SuppressionError(ValueError):
         self.fix = fix
 
 
-def comments_of(file: str, content: str | bytes) -> tuple[list[Suppression], list[Diagnosis]]:
+def comments_of(file: str, content: str | bytes) -> tuple[list[Suppression], list[FileFinding]]:
     """Return (suppressions in the comments of a file, invalid ones); JSON has no comments."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if b"kubectl-scheduler" not in data.replace(b"\0", b"") or is_json(data):
@@ -123,8 +123,8 @@ def _next_content(lines: list[str], index: int) -> int:
 
 
 def ignore(
-    findings: Iterable[Diagnosis], suppressions: Iterable[Suppression]
-) -> tuple[list[Diagnosis], list[IgnoredFinding]]:
+    findings: Iterable[FileFinding], suppressions: Iterable[Suppression]
+) -> tuple[list[FileFinding], list[IgnoredFinding]]:
     """Return (findings that remain, with those about suppressions without effect; ignored ones).
 
     Only warnings are ignored. In a file with errors no suppression counts as unused, because its
@@ -133,7 +133,7 @@ def ignore(
     findings = list(findings)
     broken = {finding.file for finding in findings if finding.severity == ERROR}
     ignored: dict[int, IgnoredFinding] = {}
-    about: list[Diagnosis] = []
+    about: list[FileFinding] = []
     for suppression in suppressions:
         for rule in suppression.rules:
             concerned = [
@@ -154,10 +154,10 @@ def ignore(
 def _without_effect(
     suppression: Suppression,
     rule: str,
-    errors: list[Diagnosis],
-    findings: list[Diagnosis],
+    errors: list[FileFinding],
+    findings: list[FileFinding],
     broken: set[str],
-) -> Iterator[Diagnosis]:
+) -> Iterator[FileFinding]:
     files = [file for file in broken if fnmatchcase(file, suppression.file)]
     if suppression.position is not None:
         files = [suppression.file] if suppression.file in broken else []
@@ -184,9 +184,9 @@ def _without_effect(
     yield replace(_finding(file, at, UNUSED_SUPPRESSION, message, fix), severity=WARNING)
 
 
-def _finding(file: str, position: Position, reason: str, message: str, fix: str) -> Diagnosis:
+def _finding(file: str, position: Position, reason: str, message: str, fix: str) -> FileFinding:
     """Return an error of a comment, which does not prevent kube-scheduler from starting."""
-    return Diagnosis(file, position, "", "", reason, message, fix, ERROR, raised=True)
+    return FileFinding(file, position, "", "", reason, message, fix, ERROR, raised=True)
 
 
 Chosen = Literal["error", "warning", "off"]
@@ -226,7 +226,7 @@ class Severities:
             chosen[rule] = choice
         return cls(chosen, strict)
 
-    def applied(self, findings: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+    def applied(self, findings: Iterable[FileFinding]) -> Iterator[FileFinding]:
         """Yield the findings with these severities, without those that are off."""
         for finding in findings:
             if finding.severity == WARNING:
@@ -255,7 +255,7 @@ def with_settings(
 ) -> tuple[ValidationReport, int]:
     """Return (report after all decisions, number of baseline entries that match no finding)."""
     suppressions = list(settings.ignored)
-    invalid: list[Diagnosis] = []
+    invalid: list[FileFinding] = []
     for file, content in files:
         comments, wrong = comments_of(file, content)
         suppressions += comments
@@ -283,7 +283,7 @@ _DIGITS: Final = 32
 """Length of a fingerprint: 128 bits in hexadecimal."""
 
 
-def fingerprints(findings: Sequence[Diagnosis]) -> list[str]:
+def fingerprints(findings: Sequence[FileFinding]) -> list[str]:
     """Return a fingerprint of each finding, unique among them.
 
     Equal findings are counted, so that a second one is new.
@@ -302,7 +302,7 @@ def _file(name: str) -> str:
     return posixpath.normpath(name.replace("\\", "/"))
 
 
-def baseline_of(findings: Sequence[Diagnosis]) -> str:
+def baseline_of(findings: Sequence[FileFinding]) -> str:
     """Return the content of a baseline file, sorted, so that its changes can be reviewed."""
     entries = [
         {
@@ -339,11 +339,11 @@ def read_baseline(text: str) -> frozenset[str]:
 
 
 def divided(
-    findings: Sequence[Diagnosis], known: Iterable[str]
-) -> tuple[list[Diagnosis], list[Diagnosis], int]:
+    findings: Sequence[FileFinding], known: Iterable[str]
+) -> tuple[list[FileFinding], list[FileFinding], int]:
     """Return (new findings, those in the baseline, entries of the baseline that match none)."""
     baseline = set(known)
-    by_state: Mapping[bool, list[Diagnosis]] = {True: [], False: []}
+    by_state: Mapping[bool, list[FileFinding]] = {True: [], False: []}
     for finding, fingerprint in zip(findings, fingerprints(findings), strict=True):
         by_state[fingerprint in baseline].append(finding)
         baseline.discard(fingerprint)

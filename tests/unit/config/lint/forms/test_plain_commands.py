@@ -11,7 +11,7 @@ import yaml
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis
+from kube_scheduler_operator.config.lint.reports.report import FileFinding
 from kube_scheduler_operator.config.lint.validate import validate
 
 OPTIONS = CheckOptions(Gates(Version(1, 35)))
@@ -49,11 +49,11 @@ CONFIG = (
 )
 
 
-def findings(*files: tuple[str, str]) -> list[Diagnosis]:
+def findings(*files: tuple[str, str]) -> list[FileFinding]:
     return list(validate(files, OPTIONS).findings)
 
 
-def reported(name: str, flags: str) -> list[Diagnosis]:
+def reported(name: str, flags: str) -> list[FileFinding]:
     return findings((name, FORMS[name][0].replace("FLAGS", flags)))
 
 

@@ -10,7 +10,7 @@ import yaml
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis
+from kube_scheduler_operator.config.lint.reports.report import FileFinding
 from kube_scheduler_operator.config.lint.validate import validate
 
 OPTIONS = CheckOptions(Gates(Version(1, 35)))
@@ -20,7 +20,7 @@ RIGHT = {"path": "/healthz", "port": 10259, "scheme": "HTTPS", "host": "127.0.0.
 
 def findings(
     request: dict[str, Any], *flags: str, probe: str = "livenessProbe", **container: Any
-) -> list[Diagnosis]:
+) -> list[FileFinding]:
     shown = {
         "name": "kube-scheduler",
         "image": IMAGE,

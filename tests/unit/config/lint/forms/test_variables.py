@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.config.lint.forms.flags import LONGEST, variables_of
-from kube_scheduler_operator.config.lint.reports.report import Diagnosis
+from kube_scheduler_operator.config.lint.reports.report import FileFinding
 
 from .test_words import KUBECONFIG, checked
 
@@ -43,7 +43,7 @@ def test_a_word_is_expanded_as_the_kubelet_does(word: str, expanded: str) -> Non
     assert variables_of({"env": env}).expanded(word) == expanded
 
 
-def found(*words: str, **container: Any) -> list[Diagnosis]:
+def found(*words: str, **container: Any) -> list[FileFinding]:
     command = ["kube-scheduler", f"--kubeconfig={KUBECONFIG}", *words]
     return list(checked(command=command, **container).findings)
 
