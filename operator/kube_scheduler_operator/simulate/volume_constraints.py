@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
 from . import volume_facts
-from .constraint import Constraint, Rank, removing
-from .kinds import CLAIMS, PODS, STORAGE_CLASSES
+from .constraint import Constraint, Rank, RuleRepair, removing
+from .controllers import SELECTED_NODE
+from .kinds import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES, Object
+from .volume_repairs import LATE, claim_repairs, class_of
 from .world import World
 
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_NAMED: Final = 3
 _EXCLUSIVE: Final = "ReadWriteOncePod"
-_LATE: Final = "WaitForFirstConsumer"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
@@ -26,18 +31,19 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         claim = content.get("claimName")
         if source == "ephemeral":
             claim = f"{pod['metadata']['name']}-{name}"
-        on = None
+        on: volume_facts.Fact | None = None
+        repairs: Callable[[], Iterable[RuleRepair]] = tuple
+        remove = removing(volume, "spec", "volumes")
         if claim:
             text, fix = _claim(pod, str(name), claim, world)
             on = _on_node(claim, pod["metadata"]["namespace"], world)
+            repairs = partial(claim_repairs, pod, str(name), claim, world, remove)
         else:
             label = content.get("driver") or source
             text = f"the volume {name} ({label}) cannot be used there"
             fix = f"remove the volume {name} ({label})"
-        rank = Rank.DROP if fix.startswith("remove ") else Rank.MEND
-        yield Constraint(
-            "volumes", text, fix, removing(volume, "spec", "volumes"), on=on, rank=rank
-        )
+        rank = Rank.DROP if fix.startswith("remove the volume ") else Rank.MEND
+        yield Constraint("volumes", text, fix, remove, on=on, rank=rank, repairs=repairs)
 
 
 def _on_node(name: str, namespace: str, world: World) -> volume_facts.Fact | None:
@@ -52,18 +58,20 @@ def _on_node(name: str, namespace: str, world: World) -> volume_facts.Fact | Non
         if _EXCLUSIVE in (spec.get("accessModes") or ()):
             return None
         return volume_facts.of_bound(bound, f"PersistentVolumeClaim {name}", world)
-    storage_class = world.get(STORAGE_CLASSES, _class_of(claim) or "")
-    if storage_class is None or storage_class.get("volumeBindingMode") != _LATE:
+    storage_class = world.get(STORAGE_CLASSES, class_of(claim) or "")
+    if class_of(claim) == "" or (storage_class or {}).get("provisioner") == _NO_PROVISIONER:
+        return volume_facts.of_free(claim, class_of(claim) or "", world)
+    if storage_class is None or storage_class.get("volumeBindingMode") != LATE:
         return None
-    if storage_class.get("provisioner") == _NO_PROVISIONER:
+    if _selected(claim):
         return None
     return volume_facts.of_class(claim, storage_class, world)
 
 
-def _class_of(claim: Mapping[str, Any]) -> str | None:
-    name = (claim.get("spec") or {}).get("storageClassName")
+def _selected(claim: Mapping[str, Any]) -> str:
+    """Return the node for which kube-scheduler has asked a driver to provide a volume."""
     annotations = claim["metadata"].get("annotations") or {}
-    return annotations.get(_CLASS_ANNOTATION) if name is None else name
+    return foreign(str(annotations.get(SELECTED_NODE) or ""), FOREIGN_NAME)
 
 
 def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tuple[str, str]:
@@ -84,15 +92,38 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
             f"create {text} again, or restore PersistentVolume {bound}",
         )
     if bound:
-        others = _users(pod, name, world) if _EXCLUSIVE in (spec.get("accessModes") or ()) else []
-        if others:
-            used = f"pod {others[0]} uses {text}, whose access mode is {_EXCLUSIVE}"
-            return used, f"delete pod {others[0]}"
-        return f"the volume {bound} of {text} cannot be used there", remove
-    class_name = _class_of(claim)
+        return _bound(pod, name, claim, text, f"{remove}, or", world)
+    return _unbound(name, claim, text, remove, world)
+
+
+def _bound(
+    pod: Mapping[str, Any], name: str, claim: Object, text: str, remove: str, world: World
+) -> tuple[str, str]:
+    spec = claim["spec"]
+    bound = spec["volumeName"]
+    others = _users(pod, name, world) if _EXCLUSIVE in (spec.get("accessModes") or ()) else []
+    if others:
+        used = f"pod {others[0]} uses {text}, whose access mode is {_EXCLUSIVE}"
+        return used, f"delete pod {others[0]}"
+    found = world.get(VOLUMES, bound)
+    if found is None:
+        missing = f"the PersistentVolume {bound} of {text} does not exist"
+        return missing, f"create PersistentVolume {bound}, or {text} again without volumeName"
+    unusable = f"the volume {bound} of {text} cannot be used there"
+    if volume_facts.is_of_gone_node(found, world):
+        return unusable, f"bring that node back, or create {text} again: its data is lost"
+    return unusable, f"{remove} copy its data to a volume that can be used there"
+
+
+def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> tuple[str, str]:
+    namespace = claim["metadata"]["namespace"]
+    class_name = class_of(claim)
+    if class_name is None:
+        return _without_class(text, world)
     if not class_name:
         return (
-            f"{text} has no volume and no StorageClass",
+            f'{text} has the storageClassName "", and no free PersistentVolume without a class '
+            "can be used there",
             f"create a PersistentVolume for {text}",
         )
     storage_class = world.get(STORAGE_CLASSES, class_name)
@@ -105,11 +136,49 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
             f"no free PersistentVolume of StorageClass {class_name} can be used there for {text}",
             f"create a PersistentVolume for {text}",
         )
-    if storage_class.get("volumeBindingMode") == _LATE:
+    if storage_class.get("volumeBindingMode") == LATE:
+        if selected := _selected(claim):
+            return _selected_elsewhere(text, f"{namespace} {name}", selected, provisioner, world)
+        if volume_facts.lacks_reports(storage_class, world):
+            return f"{provisioner} cannot provide a volume for {text} there", (
+                f"make {provisioner} report its capacity (CSIStorageCapacity), or set "
+                f"storageCapacity of CSIDriver {provisioner} to false"
+            )
         return f"{provisioner} cannot provide a volume for {text} there", remove
     return (
         f"{text} waits for a volume of {provisioner} (StorageClass {class_name})",
         f"make {provisioner} provide a volume for {text}",
+    )
+
+
+def _without_class(text: str, world: World) -> tuple[str, str]:
+    names = [one["metadata"]["name"] for one in world.all(STORAGE_CLASSES)]
+    missing = f"{text} has no storageClassName, and no StorageClass is the default"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    if not names:
+        return (
+            f"{missing}: the cluster has none",
+            f"create a StorageClass and make it the default, or a PersistentVolume for {text}",
+        )
+    return (
+        f"{missing}; there are {', '.join(sorted(names)[:_NAMED])}{more}",
+        f"make a StorageClass the default: kubectl annotate storageclass NAME {DEFAULT_CLASS}=true",
+    )
+
+
+def _selected_elsewhere(
+    text: str, where: str, selected: str, provisioner: str, world: World
+) -> tuple[str, str]:
+    """Return why a claim waits for the volume of a node, and the fix."""
+    chosen = f"the volume of {text} is to be provided for node {selected}"
+    if world.get(NODES, selected) is None:
+        return (
+            f"{chosen} ({SELECTED_NODE}), which does not exist",
+            f"remove the annotation: kubectl annotate pvc -n {where} {SELECTED_NODE}-",
+        )
+    return (
+        f"{chosen}, and {provisioner} has not done it",
+        f"see why {provisioner} does not provide it: kubectl describe pvc -n {where}",
     )
 
 

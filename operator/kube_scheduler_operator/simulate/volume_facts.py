@@ -7,14 +7,25 @@ Sources: the plugins nodevolumelimits (csi.go), volumezone (volume_zone.go) and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from itertools import islice
 from typing import Any, Final
 
 from ..base.objects import mapping
 from ..base.quantities import quantity
-from ..kube.label_selector import matches, requirements
-from .kinds import CLAIMS, CSI_CAPACITIES, CSI_DRIVERS, CSI_NODES, NODES, PODS, VOLUMES, Object
+from ..kube.label_selector import matches, requirements, written
+from .kinds import (
+    CLAIMS,
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    HOSTNAME,
+    NODES,
+    PODS,
+    VOLUMES,
+    Object,
+)
 from .world import World
 
 Fact = Callable[[str], str]
@@ -29,6 +40,8 @@ _ZONES: Final = (
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
 )
+_NAMED: Final = 3
+_FILES: Final = "Filesystem"
 _COMPARED: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
@@ -70,6 +83,103 @@ def of_class(claim: Mapping[str, Any], storage_class: Mapping[str, Any], world: 
     return fact
 
 
+def of_free(claim: Mapping[str, Any], storage_class: str, world: World) -> Fact:
+    """The facts about volumes that exist and that no driver provides."""
+
+    @cache
+    def existing() -> list[Object]:
+        found = (
+            volume
+            for volume in world.all(VOLUMES)
+            if (mapping(volume.get("spec")).get("storageClassName") or "") == storage_class
+        )
+        return list(islice(found, _NAMED + 1))
+
+    @cache
+    def fact(node: str) -> str:
+        labels = _labels(world, node)
+        named = [
+            f"{volume['metadata']['name']} {_unusable(volume, claim, labels)}"
+            for volume in existing()[:_NAMED]
+        ]
+        if len(existing()) > _NAMED:
+            named.append("and others")
+        of = f"of StorageClass {storage_class}" if storage_class else "without a class"
+        missing = f"no free PersistentVolume {of} can be used there for PersistentVolumeClaim"
+        there = f"the existing: {'; '.join(named)}" if named else "none exists"
+        return f"{missing} {claim['metadata']['name']}: {there}"
+
+    return fact
+
+
+def _unusable(
+    volume: Mapping[str, Any], claim: Mapping[str, Any], labels: Mapping[str, str]
+) -> str:
+    """Return why a volume cannot be bound to a claim for a node with these labels."""
+    own, spec, wanted = claim["metadata"], mapping(volume.get("spec")), mapping(claim.get("spec"))
+    holder = mapping(spec.get("claimRef"))
+    if holder and (holder.get("namespace"), holder.get("name")) != (own["namespace"], own["name"]):
+        phase = mapping(volume.get("status")).get("phase")
+        after = " (Released)" if phase == "Released" else ""
+        return f"(of PersistentVolumeClaim {holder.get('namespace')}/{holder.get('name')}{after})"
+    asked = mapping(mapping(wanted.get("resources")).get("requests")).get("storage")
+    size = mapping(spec.get("capacity")).get("storage")
+    if _bytes(size) < _bytes(asked):
+        return f"({size}, and the claim requests {asked})"
+    modes = spec.get("accessModes") or ()
+    if not set(wanted.get("accessModes") or ()) <= set(modes):
+        return f"({', '.join(modes)}, and the claim demands {', '.join(wanted['accessModes'])})"
+    if not matches(wanted.get("selector") or {}, mapping(volume["metadata"].get("labels"))):
+        return f"(without the labels {written(wanted['selector'])} of the claim's selector)"
+    if (spec.get("volumeMode") or _FILES) != (wanted.get("volumeMode") or _FILES):
+        return f"(volumeMode {spec.get('volumeMode') or _FILES})"
+    terms = _terms(volume)
+    compared = bool(terms) and not any(map(_is_not_compared, terms))
+    if compared and not any(matches(term, labels) for term in terms):
+        return f"(for {_written_terms(terms)} alone)"
+    return "(with another difference)"
+
+
+def is_of_gone_node(volume: Mapping[str, Any], world: World) -> bool:
+    """Whether a volume can be used on nodes with certain names alone, none of which exists."""
+    demanded = any(one.key == HOSTNAME for term in _terms(volume) for one in requirements(term))
+    return demanded and HOSTNAME in missing_labels(volume, world)
+
+
+def missing_labels(volume: Mapping[str, Any], world: World) -> Mapping[str, Sequence[str]]:
+    """Return the labels with values that a volume demands of nodes and that no node has."""
+    terms, zones = _terms(volume), mapping(volume["metadata"].get("labels"))
+    demanded = {key: zones[key].split("__") for key in _ZONES if zones.get(key)}
+    for one in requirements(terms[0]) if len(terms) == 1 else ():
+        if one.operator == "In" and one.values:
+            demanded[one.key] = list(one.values)
+    for node in world.all(NODES) if demanded else ():
+        labels = mapping(node["metadata"].get("labels"))
+        demanded = {
+            key: values for key, values in demanded.items() if labels.get(key) not in values
+        }
+    return demanded
+
+
+def lacks_reports(storage_class: Mapping[str, Any], world: World) -> bool:
+    """Whether a driver that reports capacities has reported none for a class."""
+    driver = mapping(
+        (world.get(CSI_DRIVERS, str(storage_class.get("provisioner"))) or {}).get("spec")
+    )
+    return bool(driver.get("storageCapacity")) and not _reports(storage_class, world)
+
+
+def largest_capacity(storage_class: Mapping[str, Any], world: World) -> str:
+    """Return the largest volume that a driver has reported to be possible; empty: unknown."""
+    most = max(_reports(storage_class, world), key=_largest, default={})
+    return str(most.get("maximumVolumeSize") or most.get("capacity") or "")
+
+
+def _reports(storage_class: Mapping[str, Any], world: World) -> list[Object]:
+    name = storage_class["metadata"]["name"]
+    return [one for one in world.all(CSI_CAPACITIES) if one.get("storageClassName") == name]
+
+
 def _labels(world: World, node: str) -> Mapping[str, str]:
     return mapping((world.get(NODES, node) or {"metadata": {}})["metadata"].get("labels"))
 
@@ -78,14 +188,12 @@ def _affinity(
     volume: Mapping[str, Any], claim: str, labels: Mapping[str, str], world: World
 ) -> str:
     """The nodeAffinity of a volume that a node with these labels does not meet."""
-    spec = mapping(volume.get("spec"))
-    terms = mapping(mapping(spec.get("nodeAffinity")).get("required")).get("nodeSelectorTerms")
-    terms = list(terms or ())
+    terms = _terms(volume)
     if not terms or any(map(_is_not_compared, terms)):
         return ""
     if any(matches(term, labels) for term in terms):
         return ""
-    wanted = " or ".join(" and ".join(map(str, requirements(term))) for term in terms)
+    wanted = _written_terms(terms)
     some = any(
         matches(term, mapping(node["metadata"].get("labels")))
         for node in world.all(NODES)
@@ -93,6 +201,15 @@ def _affinity(
     )
     alone = "" if some else ", which no node has"
     return f"the volume {volume['metadata']['name']} of {claim} demands {wanted}{alone}"
+
+
+def _terms(volume: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    required = mapping(mapping(mapping(volume.get("spec")).get("nodeAffinity")).get("required"))
+    return list(required.get("nodeSelectorTerms") or ())
+
+
+def _written_terms(terms: Sequence[Mapping[str, Any]]) -> str:
+    return " or ".join(" and ".join(map(str, requirements(term))) for term in terms)
 
 
 def _is_not_compared(term: Mapping[str, Any]) -> bool:

@@ -210,6 +210,30 @@ def _leaving() -> dict[str, Any]:
     return claim
 
 
+def _volume(demanded: dict[str, str] | None = None) -> dict[str, Any]:
+    expressions = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in (demanded or {}).items()
+    ]
+    terms = [{"matchExpressions": expressions}] if expressions else []
+    fields = {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}
+    return _named("PersistentVolume", "v1", "v1", **fields)
+
+
+def _selected(node: str) -> dict[str, Any]:
+    claim = _claim()
+    claim["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": node}
+    return claim
+
+
+def _node(name: str) -> dict[str, Any]:
+    return _named("Node", "v1", name, spec={}, status={})
+
+
+def _driver() -> dict[str, Any]:
+    fields = {"spec": {"storageCapacity": True}}
+    return _named("CSIDriver", "storage.k8s.io/v1", "disk.example.com", **fields)
+
+
 def _user(name: str, claim: str, node: str) -> dict[str, Any]:
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
     fields = {"spec": {"nodeName": node, "volumes": volumes, "containers": []}}
@@ -230,8 +254,18 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
         ),
         (
             [_claim("Bound", volumeName="v1")],
+            "the PersistentVolume v1 of PersistentVolumeClaim data does not exist",
+            "create PersistentVolume v1, or PersistentVolumeClaim data again without volumeName",
+        ),
+        (
+            [_claim("Bound", volumeName="v1"), _volume()],
             "the volume v1 of PersistentVolumeClaim data cannot be used there",
-            "remove the volume v (PersistentVolumeClaim data)",
+            "remove the volume v (PersistentVolumeClaim data), or copy its data to a volume",
+        ),
+        (
+            [_claim("Bound", volumeName="v1"), _volume({"kubernetes.io/hostname": "gone"})],
+            "the volume v1 of PersistentVolumeClaim data cannot be used there",
+            "bring that node back, or create PersistentVolumeClaim data again: its data is lost",
         ),
         (
             [
@@ -245,8 +279,33 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
         ),
         (
             [_claim(storageClassName="")],
-            "has no volume and no StorageClass",
+            'has the storageClassName "", and no free PersistentVolume without a class',
             "create a PersistentVolume for PersistentVolumeClaim data",
+        ),
+        (
+            [_claim(storageClassName=None)],
+            "has no storageClassName, and no StorageClass is the default: the cluster has none",
+            "create a StorageClass and make it the default",
+        ),
+        (
+            [_claim(storageClassName=None), _class("disk.example.com")],
+            "has no storageClassName, and no StorageClass is the default; there are disk",
+            "make a StorageClass the default: kubectl annotate storageclass NAME storageclass.",
+        ),
+        (
+            [_selected("gone"), _class("disk.example.com", "WaitForFirstConsumer")],
+            "data is to be provided for node gone (volume.kubernetes.io/selected-node), which does",
+            "remove the annotation: kubectl annotate pvc -n n data volume.kubernetes.io/selected-",
+        ),
+        (
+            [_selected("a"), _node("a"), _class("disk.example.com", "WaitForFirstConsumer")],
+            "data is to be provided for node a, and disk.example.com has not done it",
+            "see why disk.example.com does not provide it: kubectl describe pvc -n n data",
+        ),
+        (
+            [_claim(), _class("disk.example.com", "WaitForFirstConsumer"), _driver()],
+            "disk.example.com cannot provide a volume for PersistentVolumeClaim data there",
+            "make disk.example.com report its capacity (CSIStorageCapacity), or set storage",
         ),
         ([_claim()], "names StorageClass disk, which does not exist", "create StorageClass disk"),
         (
@@ -311,7 +370,8 @@ def test_labels_that_running_pods_keep_away_are_constraints(term: dict[str, Any]
 
 
 def test_a_topology_key_that_no_node_has_is_named() -> None:
-    pod = {"metadata": {}, "spec": {"affinity": {"podAffinity": {REQUIRED: [TERM]}}}}
+    affinity = {"podAffinity": {REQUIRED: [TERM]}}
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": {"affinity": affinity}}
     world = World()
     world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "spec": {}})
     key = TERM["topologyKey"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.simulate import volume_facts
+from kube_scheduler_operator.simulate.volume_repairs import claim_repairs
 from kube_scheduler_operator.simulate.world import World
 
 STORAGE = "storage.k8s.io/v1"
@@ -170,3 +171,103 @@ def test_where_a_class_provides_volumes() -> None:
 )  # fmt: skip
 def test_the_capacity_that_a_driver_reports(objects: list[Any], expected: str) -> None:
     assert provided(*objects) == expected
+
+
+# --- volumes that exist ---------------------------------------------------------------------------
+
+
+def static(name: str = "v", labels: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    fields = {
+        "storageClassName": "local",
+        "capacity": {"storage": "2Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        **spec,
+    }
+    made = volume(name, labels=labels)
+    return {**made, "spec": {**made["spec"], **fields}}
+
+
+def claimed(storage_class: str | None = "local", **spec: Any) -> dict[str, Any]:
+    fields = {
+        "resources": {"requests": {"storage": "2Gi"}},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage_class,
+        **spec,
+    }
+    return obj("PersistentVolumeClaim", "data", metadata={"namespace": "n"}, spec=fields)
+
+
+@pytest.mark.parametrize(
+    ("existing", "claim", "text"),
+    [
+        ([], {}, ""),
+        ([static(claimRef={"namespace": "n", "name": "other"})], {},
+         "v (of PersistentVolumeClaim n/other)"),
+        ([static()], {"resources": {"requests": {"storage": "3Gi"}}},
+         "v (2Gi, and the claim requests 3Gi)"),
+        ([static()], {"accessModes": ["ReadWriteMany"]},
+         "v (ReadWriteOnce, and the claim demands ReadWriteMany)"),
+        ([static()], {"selector": {"matchLabels": {"speed": "fast"}}},
+         "v (without the labels speed=fast of the claim's selector)"),
+        ([static(volumeMode="Block")], {}, "v (volumeMode Block)"),
+        ([static(nodeAffinity=volume("w", demands=["east"])["spec"]["nodeAffinity"])], {},
+         f"v (for {ZONE}=east alone)"),
+        ([static(storageClassName="other")], {}, ""),
+        ([static(f"v{number}", volumeMode="Block") for number in range(9)], {},
+         "v0 (volumeMode Block); v1 (volumeMode Block); v2 (volumeMode Block); and others"),
+    ],
+)  # fmt: skip
+def test_why_volumes_that_exist_are_not_bound(
+    existing: list[Any], claim: dict[str, Any], text: str
+) -> None:
+    found = volume_facts.of_free(claimed(**claim), "local", world(*existing))("a")
+    start = "no free PersistentVolume of StorageClass local can be used there for "
+    there = f"the existing: {text}" if text else "none exists"
+    assert found == f"{start}PersistentVolumeClaim data: {there}"
+
+
+def test_the_labels_that_a_volume_demands_and_no_node_has() -> None:
+    cluster = world()
+    missing = volume_facts.missing_labels
+    assert missing(volume("v", demands=["south"]), cluster) == {ZONE: ["south"]}
+    assert missing(volume("v", demands=["south", "west"]), cluster) == {}
+    assert missing(volume("v", labels={ZONE: "south__north"}), cluster) == {
+        ZONE: ["south", "north"]
+    }
+
+
+# --- what keeps the volume ------------------------------------------------------------------------
+
+
+def repairs(claim: dict[str, Any], *objects: dict[str, Any]) -> list[Any]:
+    pod = obj("Pod", "p", metadata={"namespace": "n"}, spec={"volumes": [
+        {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]})  # fmt: skip
+    found = world(claim, *objects)
+    return [(one, pod) for one in claim_repairs(pod, "v", "data", found, lambda pod: None)]
+
+
+def test_a_node_is_added_where_a_volume_can_be_used() -> None:
+    claim = claimed(volumeName="pv")
+    ((repair, _),) = repairs(claim, volume("pv", demands=["south"]))
+    assert repair.text == f"add a node with the label {ZONE}=south"
+    assert repairs(claim, volume("pv", demands=["west"])) == []
+
+
+def test_a_claim_is_made_smaller_and_a_class_wider() -> None:
+    late = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "d"}
+    topology = {"matchLabelExpressions": [{"key": ZONE, "values": ["south"]}]}
+    wide = obj("StorageClass", "local", STORAGE, **late, allowedTopologies=[topology])
+    size = obj("CSIStorageCapacity", "c", STORAGE, metadata={"namespace": "n"},
+               storageClassName="local", capacity="1Gi")  # fmt: skip
+    (wider, pod), (smaller, _) = repairs(claimed(), wide, size)
+    assert wider.text == (
+        "add these nodes to the topologies of StorageClass local, or use another class"
+    )
+    storage_class, claim = wider.objects
+    assert "allowedTopologies" not in storage_class
+    assert claim["spec"]["storageClassName"] == storage_class["metadata"]["name"]
+    wider.change(pod)
+    (source,) = pod["spec"]["volumes"]
+    assert source["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
+    assert smaller.text.startswith("request 1Gi instead of 2Gi in PersistentVolumeClaim data")
+    assert smaller.objects[0]["spec"]["resources"] == {"requests": {"storage": "1Gi"}}
