@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
 from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_REASON
+from ..base.limits import FOREIGN_NAME, FOREIGN_REASON
 from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
-from .constraint import Constraint, Rank, RuleRepair, containers
+from .constraint import Change, Constraint, Rank, RuleRepair, containers
+from .device_counters import Counters, Pool, counters_of, incomplete_pools, pool_of, used_up
 from .edits import edits
 from .kinds import (
+    CLAIM_TEMPLATES,
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     IMPOSSIBLE,
@@ -54,11 +57,18 @@ def device_constraints(
         name = entry["name"]
         wanted = entry.get("resourceClaimName")
         known = wanted or generated.get(name) or f"{pod['metadata']['name']}-{name}"
-        claim = world.get(RESOURCE_CLAIMS, known, pod["metadata"]["namespace"])
+        namespace = pod["metadata"]["namespace"]
+        claim = world.get(RESOURCE_CLAIMS, known, namespace)
         remove = partial(_remove_claim, name=name)
         if claim is None and wanted:
             missing = f"ResourceClaim {wanted} does not exist"
             fix = f"create ResourceClaim {wanted}"
+            yield Constraint("devices", missing, fix, remove, rank=Rank.MEND)
+            continue
+        template = str(entry.get("resourceClaimTemplateName") or "")
+        if claim is None and world.get(CLAIM_TEMPLATES, template, namespace) is None:
+            missing = f"ResourceClaimTemplate {template} does not exist"
+            fix = f"create ResourceClaimTemplate {template}"
             yield Constraint("devices", missing, fix, remove, rank=Rank.MEND)
             continue
         demand = None if claim is None else _Demand(claim, devices)
@@ -69,7 +79,7 @@ def device_constraints(
             remove,
             on=None if demand is None else demand.fact,
             field="spec.resourceClaims",
-            repairs=tuple if demand is None else partial(demand.repairs, at),
+            repairs=tuple if demand is None else partial(demand.repairs, at, remove),
         )
 
 
@@ -103,6 +113,28 @@ class _Devices:
                 if not result.get("adminAccess") and not result.get("shareID"):
                     taken[_of_result(result)] = pod_name(claim)
         return taken
+
+    @cached_property
+    def incomplete(self) -> Mapping[Pool, str]:
+        return incomplete_pools(self.slices)
+
+    @cached_property
+    def counters(self) -> Mapping[Pool, Counters]:
+        pools: dict[Pool, list[Mapping[str, Any]]] = {}
+        taken: dict[Pool, set[str]] = {}
+        for each in self.slices:
+            pools.setdefault(pool_of(each), []).append(each)
+        for driver, pool, name in self.allocated:
+            taken.setdefault((driver, pool), set()).add(name)
+        return {pool: counters_of(own, taken.get(pool, ())) for pool, own in pools.items()}
+
+    def has(self, driver: str | None) -> bool:
+        """Whether any node has a device of a driver; None: of any driver."""
+        return any(
+            mapping(each.get("spec")).get("devices")
+            for each in self.slices
+            if driver in (None, mapping(each.get("spec")).get("driver"))
+        )
 
     @cached_property
     def rules(self) -> list[Mapping[str, Any]]:
@@ -179,14 +211,28 @@ class _Demand:
         return f"ResourceClaim {self.claim['metadata']['name']}"
 
     @property
-    def requests(self) -> list[Mapping[str, Any]]:
-        """The requests that have one alternative, with their name."""
+    def requests(self) -> list[list[Mapping[str, Any]]]:
+        """The requests, each with its alternatives."""
         requests = mapping(mapping(self.claim.get("spec")).get("devices")).get("requests") or ()
         return [
-            {"name": request.get("name"), **mapping(request.get("exactly"))}
-            for request in requests
+            [{"name": request.get("name"), **mapping(request["exactly"])}]
             if request.get("exactly")
+            else [
+                {**one, "name": f"{request.get('name')}/{one.get('name')}"}
+                for one in request.get("firstAvailable") or ()
+            ]
+            for request in requests
         ]
+
+    @property
+    def each(self) -> list[Mapping[str, Any]]:
+        return [one for alternatives in self.requests for one in alternatives]
+
+    @property
+    def constraints(self) -> list[Mapping[str, Any]]:
+        return list(
+            mapping(mapping(self.claim.get("spec")).get("devices")).get("constraints") or ()
+        )
 
     def fact(self, name: str) -> str:
         """Return what devices a node lacks; empty if that is not known."""
@@ -199,8 +245,43 @@ class _Demand:
         there = list(self.devices.on_node(node))
         if not there:
             return f"no ResourceSlice has a device for the node, which {self.title} requests"
-        facts = (self._of_request(request, there) for request in self.requests)
-        return next(filter(None, facts), "")
+        for (driver, pool, _), _ in there:
+            if known := self.devices.incomplete.get((driver, pool)):
+                return (
+                    f"{known} ResourceSlices of the pool {pool} of driver {driver} exist, and "
+                    f"kube-scheduler allocates no device of it for {self.title} before all do"
+                )
+        facts = (self._of_alternatives(request, there) for request in self.requests)
+        return next(filter(None, facts), "") or self._of_constraints(there)
+
+    def _of_alternatives(
+        self,
+        alternatives: Sequence[Mapping[str, Any]],
+        there: Sequence[tuple[_Device, Mapping[str, Any]]],
+    ) -> str:
+        facts = [self._of_request(request, there) for request in alternatives]
+        return "; ".join(facts[:_MOST_SELECTORS]) if all(facts) else ""
+
+    def _of_constraints(self, there: Sequence[tuple[_Device, Mapping[str, Any]]]) -> str:
+        """Return the attribute that too few free devices of a node have in common."""
+        free = [one for key, one in there if key not in self.devices.allocated]
+        for constraint in self.constraints:
+            name = str(constraint.get("matchAttribute") or "")
+            names = constraint.get("requests") or ()
+            count = sum(
+                int(request.get("count") or 1)
+                for request, *_ in self.requests
+                if not names or request["name"] in names
+            )
+            values = Counter(repr(value) for one in free if (value := _attribute(one, name)))
+            most = max(values.values(), default=0)
+            if name and most < count:
+                shown = foreign(name, FOREIGN_NAME)
+                return (
+                    f"{self.title} demands {_counted(count)} with the same {shown} "
+                    f"(constraints), and the node has {most} free with the same"
+                )
+        return ""
 
     def _allocated_elsewhere(self, allocation: Mapping[str, Any], node: Mapping[str, Any]) -> str:
         terms = mapping(allocation.get("nodeSelector")).get("nodeSelectorTerms") or ()
@@ -228,9 +309,11 @@ class _Demand:
         driver = self.devices.driver_of(device_class)
         of_class = [(key, one) for key, one in there if driver in (None, key[0])]
         kind = f"of driver {driver} (DeviceClass {device_class})" if driver else "of any driver"
-        count = 1 if request.get("allocationMode") == "All" else int(request.get("count") or 1)
+        everything = request.get("allocationMode") == "All"
+        count = max(len(of_class), 1) if everything else int(request.get("count") or 1)
+        wants = "all" if everything else str(count)
         if len(of_class) < count:
-            return f"the node has {_counted(len(of_class))} {kind}, and {what} wants {count}"
+            return f"the node has {_counted(len(of_class))} {kind}, and {what} wants {wants}"
         taken = self.devices.allocated
         free = [
             (key, one)
@@ -241,8 +324,10 @@ class _Demand:
             holder = next(taken[key] for key, _ in of_class if key in taken)
             return (
                 f"{len(of_class) - len(free)} of {_counted(len(of_class))} {kind} on the node are "
-                f"allocated, for example to ResourceClaim {holder}; {what} wants {count}"
+                f"allocated, for example to ResourceClaim {holder}; {what} wants {wants}"
             )
+        if shared := self._used_up(free, count):
+            return f"{shared}; {what} wants {wants}"
         tainted = dict(self._tainted(request, free))
         if len(free) - len(tainted) < count:
             key, (taint, setter) = next(iter(tainted.items()))
@@ -258,6 +343,14 @@ class _Demand:
             f"of {what} exclude some: {'; '.join(expressions)}"
         )
 
+    def _used_up(self, free: Sequence[tuple[_Device, Mapping[str, Any]]], count: int) -> str:
+        """Return what the partitions of a device lack that others of it use."""
+        facts = []
+        for (driver, pool, name), device in free:
+            if fact := used_up(device, self.devices.counters[driver, pool]):
+                facts.append(f"device {name} of pool {pool} {fact}")
+        return facts[0] if facts and len(free) - len(facts) < count else ""
+
     def _tainted(
         self, request: Mapping[str, Any], devices: Sequence[tuple[_Device, Mapping[str, Any]]]
     ) -> Iterator[tuple[_Device, tuple[Object, str]]]:
@@ -270,13 +363,72 @@ class _Demand:
 
     # --- what may help ------------------------------------------------------------------------
 
-    def repairs(self, at: int) -> Iterator[RuleRepair]:
-        """Yield what may help the pod whose claim this is, the entry `at` of its list."""
+    def repairs(self, at: int, remove: Change) -> Iterator[RuleRepair]:
+        """Yield what may help the pod whose claim this is, the entry `at` of its list.
+
+        Where a device is missing, it has the effect of no claim: `remove`.
+        """
         if mapping(mapping(self.claim.get("status")).get("allocation")):
             return
+        for text, rank in self._missing():
+            yield RuleRepair(text, remove, rank=rank)
+        yield from self._weaker(at)
+
+    def _missing(self) -> Iterator[tuple[str, Rank]]:
+        """Yield what gives the cluster the devices, and the rank of that."""
+        drivers = {self.devices.driver_of(str(one.get("deviceClassName"))) for one in self.each}
+        pools = [item for item in self.devices.incomplete.items() if {None, item[0][0]} & drivers]
+        for pool, known in pools[:_MOST_SELECTORS]:
+            text = f"make the driver {pool[0]} publish all ResourceSlices of its pool {pool[1]}"
+            yield f"{text}: there are {known}", Rank.MEND
+        for request in self.each:
+            name = str(request.get("deviceClassName"))
+            driver = self.devices.driver_of(name)
+            if self.devices.world.get(DEVICE_CLASSES, name) is None:
+                yield f"create DeviceClass {name}, or correct it in {self.title}", Rank.MEND
+            elif not self.devices.has(driver):
+                of = f"of driver {driver}" if driver else "of any driver"
+                run = f"make the driver {driver} run" if driver else "make a driver run"
+                yield f"{run} on a node: no ResourceSlice has a device {of}", Rank.MEND
+            elif not _expressions(request) and not self.constraints:
+                yield from self._held(driver)
+
+    def _held(self, driver: str | None) -> Iterator[tuple[str, Rank]]:
+        """Yield the claims without a pod that hold devices, then more devices."""
+        held = {claim for (of, *_), claim in self.devices.allocated.items() if driver in (None, of)}
+        for holder in sorted(held)[:_MOST_SELECTORS]:
+            namespace, _, name = holder.partition("/")
+            found = self.devices.world.get(RESOURCE_CLAIMS, name, namespace) or {}
+            if not mapping(found.get("status")).get("reservedFor"):
+                text = f"delete ResourceClaim {holder}, which has a device and no pod"
+                yield text, Rank.MEND
+        if held:
+            yield f"add a node with a device of driver {driver}", Rank.NODE
+
+    def _weaker(self, at: int) -> Iterator[RuleRepair]:
+        """Yield claims that demand less."""
         where = "spec.devices.requests"
+        for number, constraint in enumerate(self.constraints[:_MOST_SELECTORS]):
+            name = foreign(str(constraint.get("matchAttribute") or ""), FOREIGN_NAME)
+            yield self._variant(
+                at,
+                f"remove the constraint matchAttribute {name} of {self.title}",
+                partial(_without_constraint, number=number),
+                None,
+                field=f"spec.devices.constraints[{number}]",
+                rank=Rank.DROP,
+            )
         for index, request in enumerate(self.claim["spec"].get("devices", {}).get("requests", ())):
             exactly = mapping(request.get("exactly"))
+            if any(int(one.get("count") or 1) > 1 for one in request.get("firstAvailable") or ()):
+                yield self._variant(
+                    at,
+                    f"add an alternative with 1 device to request {request.get('name')}",
+                    partial(_with_alternative, index=index),
+                    None,
+                    field=f"{where}[{index}].firstAvailable",
+                    rank=Rank.LESS,
+                )
             if setters := self._setters(exactly):
                 yield self._variant(
                     at,
@@ -292,6 +444,15 @@ class _Demand:
                     partial(_without_selector, number=number),
                     index,
                     field=f"{where}[{index}].exactly.selectors[{number}]",
+                )
+            if exactly.get("allocationMode") == "All":
+                yield self._variant(
+                    at,
+                    "request 1 device instead of all",
+                    lambda own: own.update(allocationMode="ExactCount", count=1),
+                    index,
+                    field=f"{where}[{index}].exactly.allocationMode",
+                    rank=Rank.LESS,
                 )
             for count in range(int(exactly.get("count") or 1) - 1, 0, -1)[:_MOST_SELECTORS]:
                 yield self._variant(
@@ -309,17 +470,18 @@ class _Demand:
         return sorted({setter for _, (_, setter) in self._tainted(request, devices)})[:3]
 
     def _variant(
-        self, at: int, text: str, change: Any, index: int, *, field: str = "",
+        self, at: int, text: str, change: Any, index: int | None, *, field: str = "",
         rank: Rank = Rank.RULE,
     ) -> RuleRepair:  # fmt: skip
-        """Return the repair by a claim like this one, changed in one request."""
+        """Return the repair by a claim like this one, changed in one request (None: anywhere)."""
         claim = copy.deepcopy(dict(self.claim))
         metadata = claim["metadata"]
         self._variants += 1
         name = f"{IMPOSSIBLE}{metadata['name']}-{at}-{self._variants}"
         claim["metadata"] = {"name": name, "namespace": metadata["namespace"], "uid": name}
         claim["status"] = {}
-        change(claim["spec"]["devices"]["requests"][index]["exactly"])
+        wanted = claim["spec"]["devices"]
+        change(wanted if index is None else wanted["requests"][index]["exactly"])
 
         def use(pod: Object) -> None:
             entry = pod["spec"]["resourceClaims"][at]
@@ -340,6 +502,21 @@ def _counted(count: int) -> str:
 
 def _without_selector(request: Object, number: int) -> None:
     del request["selectors"][number]
+
+
+def _with_alternative(devices: Object, index: int) -> None:
+    alternatives = devices["requests"][index]["firstAvailable"]
+    alternatives.append({**alternatives[-1], "name": "one", "count": 1})
+
+
+def _without_constraint(devices: Object, number: int) -> None:
+    del devices["constraints"][number]
+
+
+def _attribute(device: Mapping[str, Any], name: str) -> Any:
+    """Return an attribute of a device, which may leave out the domain of its driver."""
+    attributes = mapping(device.get("attributes"))
+    return attributes.get(name) or attributes.get(name.rpartition("/")[2])
 
 
 def _expressions(request: Mapping[str, Any]) -> list[str]:

@@ -73,6 +73,37 @@ OF_CLASS = "of driver gpu.example (DeviceClass gpu)"
 MINE = "request r of ResourceClaim mine"
 ON_A = {"nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
     {"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}  # fmt: skip
+
+
+def part(name: str, memory: str) -> Object:
+    counters = {"memory": {"value": memory}}
+    return {"name": name, "consumesCounters": [{"counterSet": "gpu-0", "counters": counters}]}
+
+
+HALF, WHOLE = part("half", "40Gi"), part("whole", "80Gi")
+COUNTERS = obj("ResourceSlice", "counters", spec={
+    "driver": "gpu.example", "nodeName": "a", "pool": {"name": "a"},
+    "sharedCounters": [{"name": "gpu-0", "counters": {"memory": {"value": "80Gi"}}}],
+})  # fmt: skip
+
+
+def _alternatives(*counts: int) -> Object:
+    made = claim("mine")
+    (request,) = made["spec"]["devices"]["requests"]
+    exactly = request.pop("exactly")
+    request["firstAvailable"] = [
+        {**exactly, "name": f"of-{count}", "count": count} for count in counts
+    ]
+    return made
+
+
+def _alike(made: Object) -> Object:
+    made["spec"]["devices"]["constraints"] = [
+        {"requests": ["r"], "matchAttribute": "gpu.example/numa"}
+    ]
+    return made
+
+
 RULE = obj("DeviceTaintRule", "repair", spec={"deviceSelector": {"device": "d"}, "taint": SICK})
 
 
@@ -109,6 +140,26 @@ RULE = obj("DeviceTaintRule", "repair", spec={"deviceSelector": {"device": "d"},
             {"driver": "gpu.example", "pool": "b", "device": "d"}]}}})],
          "ResourceClaim mine is allocated: device d of gpu.example, which node b can use"),
         ([claim("mine"), devices("a", {"name": "d"}, nodeName=None, allNodes=True)], ""),
+        ([claim("mine", allocationMode="All"), claim("other", "a/d"),
+          devices("a", {"name": "d"}, {"name": "e"})],
+         f"1 of 2 devices {OF_CLASS} on the node are allocated, for example to ResourceClaim "
+         f"ai/other; {MINE} wants all"),
+        ([claim("mine"), devices("a", {"name": "d"}, pool={
+            "name": "a", "generation": 2, "resourceSliceCount": 3})],
+         "1 of 3 ResourceSlices of the pool a of driver gpu.example exist, and kube-scheduler "
+         "allocates no device of it for ResourceClaim mine before all do"),
+        ([_alternatives(3, 2), devices("a", {"name": "d"})],
+         f"the node has 1 device {OF_CLASS}, and request r/of-3 of ResourceClaim mine wants 3; the "
+         f"node has 1 device {OF_CLASS}, and request r/of-2 of ResourceClaim mine wants 2"),
+        ([_alternatives(3, 1), devices("a", {"name": "d"})], ""),
+        ([_alike(claim("mine", count=2)), devices("a", *(
+            {"name": name, "attributes": {"numa": {"int": number}}}
+            for number, name in enumerate("de")))],
+         "ResourceClaim mine demands 2 devices with the same gpu.example/numa (constraints), and "
+         "the node has 1 free with the same"),
+        ([claim("mine"), claim("other", "a/half"), COUNTERS, devices("a", HALF, WHOLE)],
+         f"device whole of pool a needs 80Gi of the counter memory of gpu-0, of which 40Gi of 80Gi "
+         f"is left; {MINE} wants 1"),
     ],
 )  # fmt: skip
 def test_what_devices_a_node_lacks(objects: list[Object], text: str) -> None:
@@ -157,3 +208,40 @@ def test_what_may_help_is_a_claim_that_is_changed_in_one_thing() -> None:
         (entry,) = pod["spec"]["resourceClaims"]
         assert entry == {"name": "c", "resourceClaimName": repair.objects[0]["metadata"]["name"]}
         assert "_" in entry["resourceClaimName"], "a name that no claim of a cluster can have"
+
+
+@pytest.mark.parametrize(
+    ("objects", "text", "rank"),
+    [
+        ([claim("mine")], "make the driver gpu.example run on a node: no ResourceSlice has a "
+         "device of driver gpu.example", Rank.MEND),
+        ([claim("mine", deviceClassName="none"), devices("a", {"name": "d"})],
+         "create DeviceClass none, or correct it in ResourceClaim mine", Rank.MEND),
+        ([claim("mine"), claim("other", "a/d"), devices("a", {"name": "d"})],
+         "delete ResourceClaim ai/other, which has a device and no pod", Rank.MEND),
+        ([claim("mine"), devices("a", {"name": "d"}, pool={"name": "a", "resourceSliceCount": 2})],
+         "make the driver gpu.example publish all ResourceSlices of its pool a: there are 1 of 2",
+         Rank.MEND),
+        ([claim("mine", allocationMode="All"), devices("a", {"name": "d"})],
+         "request 1 device instead of all", Rank.LESS),
+        ([_alternatives(3, 2), devices("a", {"name": "d"})],
+         "add an alternative with 1 device to request r", Rank.LESS),
+        ([_alike(claim("mine")), devices("a", {"name": "d"})],
+         "remove the constraint matchAttribute gpu.example/numa of ResourceClaim mine", Rank.DROP),
+    ],
+)  # fmt: skip
+def test_what_gives_a_claim_its_devices_is_named_first(
+    objects: list[Object], text: str, rank: Rank
+) -> None:
+    first = next(iter(waits(*objects).repairs()))
+    assert (first.text, first.rank) == (text, rank)
+
+
+def test_a_template_that_does_not_exist_is_named() -> None:
+    made = World()
+    entry = {"name": "c", "resourceClaimTemplateName": "gone"}
+    pod = {"metadata": {"name": "p", "namespace": "ai"}, "spec": {"resourceClaims": [entry]}}
+    (found,) = (each for each in constraints_of(pod, made) if each.family == "devices")
+    assert (found.text, found.fix, found.rank) == (
+        "ResourceClaimTemplate gone does not exist", "create ResourceClaimTemplate gone", Rank.MEND
+    )  # fmt: skip
