@@ -27,8 +27,9 @@ from .new_nodes import add_pod, written
 from .owners import edited_object
 from .preemption import priority_of, unblocking
 from .probes import ALL, probe
+from .request_constraints import Usage
+from .rollouts import DEPLOYMENT, FIELD, rollout_of
 from .room import movable, priority_above
-from .run import Run
 from .scenario import is_daemon
 from .taint_constraints import UNSCHEDULABLE_TAINT
 from .utilization import FreeAmounts
@@ -40,6 +41,8 @@ _LARGEST: Final = 8
 _MOST_LEAVING: Final = 100
 """Pods that terminate or are resized whose end is tried."""
 _MOST_NAMED: Final = 3
+_MOST_OLD: Final = 6
+"""Old pods of a rollout whose end is tried."""
 _TRIED: Final = re.compile(r"0/(\d+) nodes ")
 """How kube-scheduler's message about a pod that fits nowhere begins."""
 
@@ -59,17 +62,18 @@ class AdviceSearch:
         world: World,
         pod: Object,
         constraints: Sequence[Constraint],
-        run: Run,
         lifts: Lifts,
         ask: Asking,
+        usage: Usage,
     ) -> None:
         self._answer = answer
         self._world = world
         self._pod = pod
         self._constraints = constraints
-        self._run = run
+        self._run = lifts.run
         self._lifts = lifts
         self._ask = ask
+        self._usage = usage
         self._nodes = [name for _, name in world.objects[NODES]]
 
     async def find(self, excluded: Exclusions) -> None:
@@ -79,6 +83,7 @@ class AdviceSearch:
             SimulationError: kube-scheduler ended, or the time is over.
         """
         await self._await_pods()
+        await self._await_rollout()
         await self._fixes(excluded)
         if all(each.fix for each in self._constraints):
             await self._new_nodes()
@@ -107,6 +112,23 @@ class AdviceSearch:
                 ended = tuple(Edit(f"Pod {pod.pod}") for pod in hanging)
                 fix = Fix(text, awaited.nodes, size=-1, rank=Rank.MEND, patch=ended)
                 self._answer.fixes.append(fix)
+
+    async def _await_rollout(self) -> None:
+        """See whether the pod fits once an old pod of its Deployment has ended."""
+        rollout = rollout_of(self._world, self._pod)
+        if rollout is None:
+            return
+        for old in rollout.old[:_MOST_OLD]:
+            async with self._lifts.lifted([old]):
+                (answer,) = await self._ask([(self._pod, ALL)])
+            if answer.candidates:
+                text = (
+                    f"let an old pod end before a new one starts, such as {pod_name(old)}: set "
+                    "maxSurge to 0 and maxUnavailable to 1"
+                )
+                fix = Fix(text, tuple(answer.candidates), rank=Rank.MEND, field=FIELD)
+                self._answer.fixes.append(replace(fix, object=f"{DEPLOYMENT} {rollout.deployment}"))
+                return
 
     async def _awaited(self, leaving: Sequence[tuple[Object, LeavingPod]]) -> Awaited | None:
         """Return the fewest of these pods without which the pod fits; None: it does not."""
@@ -142,7 +164,7 @@ class AdviceSearch:
         blocking = {what: nodes - fixed for what, nodes in blocking.items() if what.fix}
         tried = list(blocking)
         answers = await self._ask([(without(self._pod, [change]), ALL) for change in tried])
-        room = FreeAmounts(self._world)
+        room = self._usage()
         helps = {
             constraint: decision.candidates
             for constraint, decision in zip(tried, answers, strict=True)
@@ -212,7 +234,9 @@ class AdviceSearch:
             self._run.put(BY_KIND[obj["apiVersion"], obj["kind"]].resource, obj)
         answers = await self._ask(changed) if changed else []
         # kube-scheduler reads them independently of pods, and names one that it does not know.
-        while any(pod_name(obj) in answer.message for obj in needed for answer in answers):
+        while any(
+            obj["metadata"]["name"] in answer.message for obj in needed for answer in answers
+        ):
             answers = await self._ask(changed)
         fixes = []
         for (repair, size), (pod, _), decision in zip(repairs, changed, answers, strict=True):

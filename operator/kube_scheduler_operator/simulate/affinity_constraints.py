@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..kube.label_selector import matcher, matches, requirements, written
-from .constraint import Constraint, RuleRepair, removing
-from .kinds import NAMESPACES, NODES, PODS, TEMPLATE_HASH, Object, pod_name
+from .constraint import Change, Constraint, Rank, RuleRepair, removing
+from .kinds import HOSTNAME, NAMESPACES, NODES, PODS, TEMPLATE_HASH, Object, pod_name
 from .node_rules import REQUIRED
 from .world import World
 
@@ -46,15 +46,15 @@ def _own(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
             if kind == "podAffinity" and not found.domains:
                 described = f"no node has the label {key}, the topologyKey for pods {chosen}"
             where = f"spec.affinity.{kind}.{REQUIRED}[{index}]"
-            excludes = kind == "podAntiAffinity"
+            remove = removing(term, "spec", "affinity", kind, REQUIRED)
             yield Constraint(
                 "pod affinity",
                 f"{described} ({verb})",
                 f"remove the {verb} to pods with {found.selector} per {key}",
-                removing(term, "spec", "affinity", kind, REQUIRED),
+                remove,
                 on=cache(found.missing if kind == "podAffinity" else found.present),
                 field=where,
-                repairs=partial(_of_rollout, found, index, where) if excludes else tuple,
+                repairs=partial(_OWN_REPAIRS[kind], found, index, where, remove),
                 words="pod affinity rules" if kind == "podAffinity" else "pod anti-affinity rules",
             )
 
@@ -112,13 +112,13 @@ class _Term:
     def namespaces(self) -> str:
         """The namespaces that the term has, as a part of a sentence."""
         names, chosen = self.term.get("namespaces") or (), self.term.get("namespaceSelector")
-        parts = [", ".join(names)] if names else []
+        if chosen is None:
+            names = names or [self.pod["metadata"]["namespace"]]
+        parts = [f"namespace{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
         if chosen is not None:
             text = written(chosen)
-            parts.append(f"those with {text}" if text else "all")
-        return f"namespaces {' and '.join(parts)}" if parts else (
-            f"namespace {self.pod['metadata']['namespace']}"
-        )  # fmt: skip
+            parts.append(f"namespaces with {text}" if text else "any namespace")
+        return " or ".join(parts)
 
     def missing(self, node: str) -> str:
         """Return that no pod runs in a node's domain, and where some do; empty: some do there."""
@@ -141,11 +141,34 @@ class _Term:
             return f"; some run in {', '.join(named[:_NAMED])}{more}"
         if self.in_reach:
             return f"; those that run are on nodes without the label {self.key}"
-        others = sorted({found["metadata"]["namespace"] for found, _ in self.matching})
-        if others:
+        if others := self.other_namespaces:
             more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
             return f"; pods with these labels run in namespace {', '.join(others[:_NAMED])}{more}"
+        if self.waiting:
+            return f"; pod {self.waiting} has these labels and has no node itself"
         return ", nor elsewhere"
+
+    @cached_property
+    def waiting(self) -> str:
+        """A pod without a node that the term is for, as namespace/name; empty: none."""
+        own = pod_name(self.pod)
+        selector = self.term.get("labelSelector")
+        for found in self.world.pending() if selector is not None else ():
+            namespace, labels = found["metadata"]["namespace"], found["metadata"].get("labels")
+            if (
+                pod_name(found) != own
+                and _reaches(self.term, self.pod, namespace, self.world)
+                and matches(selector, mapping(labels))
+            ):
+                return pod_name(found)
+        return ""
+
+    @cached_property
+    def other_namespaces(self) -> list[str]:
+        """The namespaces with such pods that the term does not have; none if it has some."""
+        if self.in_reach:
+            return []
+        return sorted({found["metadata"]["namespace"] for found, _ in self.matching})
 
     def present(self, node: str) -> str:
         """Return which pod runs in a node's domain; empty: none that is known."""
@@ -178,6 +201,47 @@ def _reaches(
         return False
     found = world.get(NAMESPACES, namespace) or {"metadata": {}}
     return matches(chosen, mapping(found["metadata"].get("labels")))
+
+
+def _of_affinity(term: _Term, index: int, where: str, remove: Change) -> Iterator[RuleRepair]:
+    """Yield what gives the pod its neighbours; the effect of another pod is that of no rule."""
+    if len(term.domains) < len(term.world.objects[NODES]):
+        yield RuleRepair(f"label the nodes: kubectl label node NODE {term.key}=VALUE", remove)
+    if term.in_reach or not term.domains:
+        return
+    if others := term.other_namespaces:
+        own = list(term.term.get("namespaces") or ())
+        if not own and term.term.get("namespaceSelector") is None:
+            own = [term.pod["metadata"]["namespace"]]
+
+        def change(pod: Object) -> None:
+            pod["spec"]["affinity"]["podAffinity"][REQUIRED][index]["namespaces"] = [
+                *own, others[0]
+            ]  # fmt: skip
+
+        yield RuleRepair(
+            f"add {others[0]} to the namespaces of the pod affinity", change, f"{where}.namespaces"
+        )
+    elif term.waiting:
+        yield RuleRepair(
+            f"give pod {term.waiting} a node first: kubectl scheduler why {term.waiting}",
+            remove,
+            rank=Rank.MEND,
+        )
+    else:
+        yield RuleRepair(
+            f"run a pod with {term.selector} in {term.namespaces}", remove, rank=Rank.MEND
+        )
+
+
+def _of_anti_affinity(term: _Term, index: int, where: str, remove: Change) -> Iterator[RuleRepair]:
+    yield from _of_rollout(term, index, where)
+    if term.key != HOSTNAME and term.domains:
+        text = f"add a node with another value of {term.key}"
+        yield RuleRepair(text, remove, rank=Rank.NODE)
+
+
+_OWN_REPAIRS: Final = {"podAffinity": _of_affinity, "podAntiAffinity": _of_anti_affinity}
 
 
 def _of_rollout(term: _Term, index: int, where: str) -> Iterator[RuleRepair]:

@@ -16,14 +16,15 @@ from typing import Any, Final, NamedTuple
 from ..base.objects import mapping
 from ..base.quantities import amounts
 from ..config.language.feature_gates import Gates
-from ..scheduling.policies.pods import Demand
 from .affinity_constraints import affinity_constraints
-from .constraint import Constraint, Rank, containers, quantity_text
+from .constraint import Constraint, containers
 from .device_constraints import device_constraints
 from .kinds import NODES, PODS, Object, pod_name
+from .request_constraints import Usage, request_constraints
 from .selector_constraints import selector_constraints
 from .spread_constraints import spread_constraints
 from .taint_constraints import CORDON, taint_constraints
+from .utilization import FreeAmounts
 from .volume_constraints import volume_constraints
 from .world import World
 
@@ -52,15 +53,18 @@ thousands of its own, and in the anti-affinity of others."""
 
 
 def constraints_of(
-    pod: Mapping[str, Any], world: World, gates: Gates | None = None
+    pod: Mapping[str, Any], world: World, gates: Gates | None = None, usage: Usage | None = None
 ) -> list[Constraint]:
-    """Return all constraints of a pod, in the order in which kube-scheduler's filters run."""
-    spec = pod["spec"]
+    """Return all constraints of a pod, in the order in which kube-scheduler's filters run.
+
+    The world is without the pod, and so is `usage`.
+    """
+    spec, usage = pod["spec"], usage or cache(partial(FreeAmounts, world))
     return [
-        *taint_constraints(world),
+        *taint_constraints(spec, world),
         *selector_constraints(pod, world),
         *_ports(pod, world),
-        *_requests(spec),
+        *request_constraints(spec, world, usage),
         *volume_constraints(pod, world),
         *device_constraints(pod, world, gates),
         *spread_constraints(pod, world, gates),
@@ -130,29 +134,6 @@ def _remove_port(pod: Object, host_port: str) -> None:
     for holder in containers(pod["spec"]):
         ports = holder.get("ports") or ()
         holder["ports"] = [port for port in ports if _host_port(port) != host_port]
-
-
-def remove_request(pod: Object, resource: str) -> None:
-    """Remove the requests and limits of one resource from all containers."""
-    spec = pod["spec"]
-    for holder in (*containers(spec), spec):
-        for field in ("requests", "limits"):
-            ((holder.get("resources") or {}).get(field) or {}).pop(resource, None)
-    (spec.get("overhead") or {}).pop(resource, None)
-
-
-def _requests(spec: Mapping[str, Any]) -> Iterator[Constraint]:
-    for resource, amount in Demand(spec).requests.items():
-        if amount:
-            yield Constraint(
-                "requests",
-                f"less than {quantity_text(resource, amount)} of {resource} is free",
-                f"request less {resource}",
-                partial(remove_request, resource=resource),
-                resource,
-                rank=Rank.LESS,
-                words=f"Insufficient {resource}",
-            )
 
 
 def number_of_pods(world: World) -> Callable[[str], str]:

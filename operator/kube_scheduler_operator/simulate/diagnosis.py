@@ -103,6 +103,8 @@ class Diagnosis:
     problem: str = ""  # why its scheduler cannot be simulated, or that it does not exist
     node: str = ""  # of a running pod, its node
     gates: list[str] = named("schedulingGates", default_factory=list)
+    # who removes each, in sentences
+    gates_removed_by: list[str] = named("schedulingGatesRemovedBy", default_factory=list)
     nodes: int = 0
     candidates: list[str] = field(default_factory=list)  # nodes that all filters accept
     groups: list[Group] = field(default_factory=list)  # the other nodes, largest group first
@@ -112,6 +114,7 @@ class Diagnosis:
     # requests that no node of the cluster could satisfy even if it was empty
     impossible: list[str] = field(default_factory=list)
     decision: Decision = named("now", Decision())
+    lead: str = ""  # of a running pod: which plugins decide between its node and the next one
     scores: dict[str, Score] = field(default_factory=dict)  # by node, of a pod that has a node
     # the node on which kube-scheduler keeps room for it already
     nominated: str = named("nominatedNodeName", "")

@@ -62,7 +62,7 @@ class Lifts:
     """Lifts pods in a run whose `profiles` have those of `witness_profiles`."""
 
     def __init__(self, run: Run, profiles: Collection[str]) -> None:
-        self._run = run
+        self.run = run
         self._witnessed = WITNESS in profiles
         self._with_claims = CLAIM_WITNESS in profiles
         self._ports: dict[str, Object] = {}  # namespace/name -> the pod's own host port
@@ -84,21 +84,21 @@ class Lifts:
                     self._ports[pod_name(pod)] = _own_port(len(self._ports))
                     await self._place(pod)
         await self._take(pods)
-        claims = self._run.free_claims(_running(pods)) if self._with_claims else []
+        claims = self.run.free_claims(_running(pods)) if self._with_claims else []
         await self._until_claims_known(claims)
         for pod in instead:
             await self._place(pod)
         yield
         await self._take(instead)
         for claim in claims:
-            self._run.put(RESOURCE_CLAIMS, claim)
+            self.run.put(RESOURCE_CLAIMS, claim)
         await self._until_claims_known(claims)
         for pod in _running(pods):
             await self._place(pod)
-        self._run.hold(pods)
+        self.run.hold(pods)
 
     async def _take(self, pods: Sequence[Object]) -> None:
-        self._run.release(pods)
+        self.run.release(pods)
         for pod in _running(pods):
             await self._until_known(pod, known=False)
 
@@ -106,13 +106,13 @@ class Lifts:
         placed = copy.deepcopy(pod)
         if port := self._ports.get(pod_name(pod)):
             placed["spec"]["containers"][0].setdefault("ports", []).append(port)
-        self._run.put(PODS, placed)
+        self.run.put(PODS, placed)
         await self._until_known(pod, known=True)
 
     async def _until_known(self, pod: Object, *, known: bool) -> None:
         """Wait until kube-scheduler knows, or does not know, a pod on its node."""
         node = pod["spec"]["nodeName"]
-        while self._witnessed and self._run.has(NODES, node):
+        while self._witnessed and self.run.has(NODES, node):
             container = {**_CONTAINER, "ports": [self._ports[pod_name(pod)]]}
             decision = await self._decision_of(WITNESS, {"containers": [container]})
             if (node not in (decision.candidates or ())) is known:
@@ -126,20 +126,20 @@ class Lifts:
         exactly = {"deviceClassName": name}  # which does not exist, so the pod is refused
         marker = new_object(RESOURCE_CLAIMS, name, "default", uid=name)
         marker["spec"] = {"devices": {"requests": [{"name": "none", "exactly": exactly}]}}
-        self._run.put(RESOURCE_CLAIMS, marker)
+        self.run.put(RESOURCE_CLAIMS, marker)
         named = [{"name": "none", "resourceClaimName": name}]
         spec = {"containers": [_CONTAINER], "resourceClaims": named}
         while _NOT_KNOWN in (await self._decision_of(CLAIM_WITNESS, spec)).message:
             pass
-        self._run.remove(RESOURCE_CLAIMS, name, "default")
+        self.run.remove(RESOURCE_CLAIMS, name, "default")
 
     async def _decision_of(self, scheduler: str, spec: Mapping[str, Any]) -> PodDecision:
         name = self._new_name()
         witness = new_object(PODS, name, "default", uid=name)
         own = {"schedulerName": scheduler, **spec}
         witness |= {"spec": own, "status": {"phase": "Pending"}}
-        (decision,) = (await self._run.schedule([witness], settle=False)).values()
-        self._run.forget([witness])
+        (decision,) = (await self.run.schedule([witness], settle=False)).values()
+        self.run.forget([witness])
         return decision
 
     def _new_name(self) -> str:

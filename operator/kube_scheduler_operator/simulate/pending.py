@@ -33,6 +33,7 @@ from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
 from .run import RunOptions, serving
+from .scheduling_gates import removers
 from .shared_runs import Runs, SharedRuns
 from .why import explain_in
 from .why_group import explain_group
@@ -110,7 +111,8 @@ async def waiting_groups(
         gates = [str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or ()]
         name = pod["spec"]["schedulerName"]
         if gates:
-            put(GATED, f"has the scheduling gates {', '.join(gates)}", pod)
+            who = "; ".join(removers(pod, gates))
+            put(GATED, f"has the scheduling gates {', '.join(gates)}; {who}", pod)
         elif (service := serving(options, name)).options is None:
             problem = service.problem + where_to_look(pod, world.groups)
             put(NOT_SIMULATED if service.exists else NOT_SERVED, problem, pod)

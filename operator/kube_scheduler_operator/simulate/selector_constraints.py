@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
 
 from ..base.objects import controller_of, mapping
-from .constraint import Change, Constraint, RuleRepair, no_edits
+from .constraint import Change, Constraint, Rank, RuleRepair, no_edits
 from .edits import Edit
 from .kinds import NODES, Object
 from .node_rules import NAME, REQUIRED
@@ -24,6 +24,7 @@ _AFFINITY: Final = f"spec.affinity.nodeAffinity.{REQUIRED}"
 _WORDS: Final = "node affinity"
 _RESERVED: Final = ("kubernetes.io", "k8s.io")
 """Domains of labels that describe a node; a user does not set them to attract a pod."""
+_PLACES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 _VALUES: Final = 3
 _DAEMON_SET: Final = "DaemonSet"
 
@@ -32,7 +33,7 @@ def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Const
     spec, labels = pod["spec"], _Labels(world)
     added = class_selector(runtime_class(spec, world))
     for key, value in mapping(spec.get("nodeSelector")).items():
-        remove = partial(_remove_selector, key=key)
+        remove, use = partial(_remove_selector, key=key), partial(_select, key=key)
         owner = f"RuntimeClass {spec['runtimeClassName']}" if added.get(key) == value else ""
         origin = f"; it comes from {owner}" if owner else ""
         demands = f"the pod's nodeSelector demands {key}={value}"
@@ -45,7 +46,7 @@ def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Const
             on=partial(labels.instead, key, [value], demands, origin=origin),
             field="" if owner else "spec.nodeSelector",
             others=partial(_of_class, owner, key, value) if owner else no_edits,
-            repairs=partial(labels.repairs, key, [value], remove),
+            repairs=partial(labels.repairs, key, [value], remove, "spec.nodeSelector", use),
             words=_WORDS,
         )
     required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
@@ -103,6 +104,7 @@ def _of_expression(field: str, entry: Mapping[str, Any], labels: _Labels) -> Con
     values = list(map(str, entry.get("values") or ()))
     demands = f"the pod's node affinity demands {label}"
     remove = partial(_remove_expression, field=field, expression=entry)
+    use = partial(_demand, field=field, expression=entry)
     is_label = field == _EXPRESSIONS[0] and entry.get("operator") == "In"
     return Constraint(
         "node affinity",
@@ -111,7 +113,7 @@ def _of_expression(field: str, entry: Mapping[str, Any], labels: _Labels) -> Con
         remove,
         on=partial(labels.instead, key, values, demands) if is_label else None,
         field=_AFFINITY,
-        repairs=partial(labels.repairs, key, values, remove) if is_label else tuple,
+        repairs=partial(labels.repairs, key, values, remove, _AFFINITY, use) if is_label else tuple,
         words=_WORDS,
     )
 
@@ -160,24 +162,52 @@ class _Labels:
             return ""  # `note` has the values of all nodes
         return f"{demands}, and the node has {key}={value}{origin}"
 
-    def repairs(self, key: str, values: Sequence[str], remove: Change) -> Iterator[RuleRepair]:
-        """Yield that a node gets the label, which has the effect of `remove` for that node."""
-        domain = key.partition("/")[0] if "/" in key else ""
-        if domain.endswith(_RESERVED) or set(self._values(key)) & set(values) or not values:
+    def repairs(
+        self,
+        key: str,
+        values: Sequence[str],
+        remove: Change,
+        field: str,
+        use: Callable[..., None],
+    ) -> Iterator[RuleRepair]:
+        """Yield what makes a node have a label that none has.
+
+        That a node gets the label has the effect of `remove` for that node; `use` makes a pod
+        demand another value, of labels of zones and regions.
+        """
+        known = self._values(key)
+        if set(known) & set(values) or not values:
             return
-        yield RuleRepair(
-            f"label a node: kubectl label node NODE {key}={values[0]}",
-            remove,
-            others=lambda nodes: [
-                Edit(f"Node {node}", f"metadata.labels[{key}]", labels.get(key), values[0])
-                for node in nodes
-                if (labels := self._of_nodes.get(node)) is not None
-            ],
-        )
+        if not (key.partition("/")[0] if "/" in key else "").endswith(_RESERVED):
+            yield RuleRepair(
+                f"label a node: kubectl label node NODE {key}={values[0]}",
+                remove,
+                others=lambda nodes: [
+                    Edit(f"Node {node}", f"metadata.labels[{key}]", labels.get(key), values[0])
+                    for node in nodes
+                    if (labels := self._of_nodes.get(node)) is not None
+                ],
+            )
+            return
+        for value in known[:_VALUES] if key in _PLACES else ():
+            text = f"demand {key}={value} instead of {values[0]}"
+            yield RuleRepair(text, partial(use, value=value), field)
+        text = f"add a node with the label {key}={values[0]}"
+        yield RuleRepair(text, remove, rank=Rank.NODE)
 
 
 def _remove_selector(pod: Object, key: str) -> None:
     del pod["spec"]["nodeSelector"][key]
+
+
+def _select(pod: Object, key: str, value: str) -> None:
+    pod["spec"]["nodeSelector"][key] = value
+
+
+def _demand(pod: Object, field: str, expression: Mapping[str, Any], value: str) -> None:
+    (term,) = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    changed = {**expression, "values": [value]}
+    term[field] = [changed if other == expression else other for other in term[field]]
 
 
 def _remove_node_affinity(pod: Object) -> None:

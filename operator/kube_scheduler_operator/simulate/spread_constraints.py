@@ -130,6 +130,12 @@ class _Spread:
                 domains.setdefault(labels[self.key], []).append(node)
         return domains
 
+    @property
+    def unlabelled(self) -> bool:
+        """Whether some node has no label of this key."""
+        nodes = self.world.all(NODES)
+        return any(self.key not in mapping(node["metadata"].get("labels")) for node in nodes)
+
     def _counts(self, node: Object) -> bool:
         spec = self.pod["spec"]
         affinity = self.rule.get("nodeAffinityPolicy") or _HONOR
@@ -252,6 +258,11 @@ class _Spread:
 def _repairs(spread: _Spread, index: int) -> Iterator[RuleRepair]:
     """Yield changes of the rule that keep it; each is tried."""
     where = f"{_FIELD}[{index}]"
+    if spread.unlabelled:
+        yield RuleRepair(
+            f"label the nodes: kubectl label node NODE {spread.key}=VALUE",
+            _setting(index, whenUnsatisfiable="ScheduleAnyway"),
+        )
     few = len(spread.domains) < spread.least_domains
     if few and len(spread.domains) > 1:
         count = len(spread.domains)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_MESSAGE
+from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME
 from ..base.objects import mapping
-from .constraint import Change, Constraint, Rank
+from .constraint import Change, Constraint, Rank, RuleRepair
 from .edits import Edit
 from .kinds import NODES, Object
 from .node_rules import BLOCKING, written_taint
@@ -55,7 +55,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "node.kubernetes.io/out-of-service": _Condition(
         "an administrator has marked the node as out of service",
-        "remove the taint once the node runs again",
+        "remove the taint once the node runs again: kubectl taint node NODE "
+        "node.kubernetes.io/out-of-service-",
     ),
     "node.cloudprovider.kubernetes.io/uninitialized": _Condition(
         "the cloud controller manager has not initialized the node",
@@ -69,7 +70,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
         "make Cluster API's controllers finish the Machine of the node",
     ),
     "karpenter.sh/unregistered": _Condition(
-        "Karpenter has not registered the node", "see the NodeClaim of the node"
+        "Karpenter has not registered the node",
+        "see why Karpenter does not register the node: kubectl describe nodeclaims",
     ),
     "karpenter.sh/disrupted": _Condition("Karpenter is about to remove the node", _REMOVED),
     "karpenter.sh/disruption": _Condition("Karpenter is about to remove the node", _REMOVED),
@@ -83,11 +85,15 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
 }
 """By key. Sources: Kubernetes' list of well-known taints, and the pages of the projects."""
 
+_CONTROL_PLANE: Final = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
 _AGENT: Final = "/agent-not-ready"
 """The end of the key of a taint that CSI drivers and network plugins remove once they run."""
 
 
-def taint_constraints(world: World) -> Iterator[Constraint]:
+def taint_constraints(spec: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     """Yield the cordon, then the taints of nodes, the most frequent first."""
     yield Constraint(
         CORDON,
@@ -105,7 +111,7 @@ def taint_constraints(world: World) -> Iterator[Constraint]:
                 nodes_by_taint[key] += 1
     often = sorted(nodes_by_taint, key=lambda key: (key != _CORDONED, -nodes_by_taint[key], key))
     for name, value, effect in often[:_MOST_TAINTS]:
-        yield _of_taint({"key": name, "value": value, "effect": effect}, world)
+        yield _of_taint({"key": name, "value": value, "effect": effect}, spec, world)
 
 
 def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
@@ -114,16 +120,21 @@ def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
             yield Edit(f"Node {name}", "spec.unschedulable", True)
 
 
-def _of_taint(taint: Mapping[str, str], world: World) -> Constraint:
+def _of_taint(taint: Mapping[str, str], spec: Mapping[str, Any], world: World) -> Constraint:
     written = written_taint(taint)
     change = _tolerating({**taint, "operator": "Equal"})
     condition = _condition(taint["key"])
     if condition is None:
+        near = _near(taint, spec)
+        of_control_plane = taint["key"] in _CONTROL_PLANE
+        whose = " of the control plane" if of_control_plane else ""
         return Constraint(
             "taints",
-            f"the node has the taint {written}, which the pod does not tolerate",
+            f"the node has the taint {written}{whose}, which the pod does not tolerate{near}",
             f"tolerate {written}",
             change,
+            rank=Rank.RULE if near else Rank.DROP,
+            repairs=partial(_workers, written, change) if of_control_plane else tuple,
             field=_TOLERATIONS,
             named_by=CORDON if tuple(taint.values()) == _CORDONED else "",
             words=f"{{{taint['key']}:",
@@ -137,6 +148,28 @@ def _of_taint(taint: Mapping[str, str], world: World) -> Constraint:
         rank=Rank.MEND,
         words=f"{{{taint['key']}:",
     )
+
+
+def _near(taint: Mapping[str, str], spec: Mapping[str, Any]) -> str:
+    """Return how a toleration of the same key differs from a taint; empty: the pod has none."""
+    key = taint["key"]
+    for toleration in spec.get("tolerations") or ():
+        if toleration.get("key") != key:
+            continue
+        effect, value = str(toleration.get("effect") or ""), str(toleration.get("value") or "")
+        if effect not in ("", taint["effect"]):
+            return f"; its toleration of {key} is for the effect {foreign(effect, FOREIGN_NAME)}"
+        return f'; its toleration of {key} is for the value "{foreign(value, FOREIGN_NAME)}"'
+    return ""
+
+
+def _workers(taint: str, tolerate: Change) -> Iterator[RuleRepair]:
+    """Yield what gives a pod a place beside the control plane."""
+    for text in (
+        "add a worker node, which has no such taint",
+        f"let all pods run on the node: kubectl taint node NODE {taint}-",
+    ):
+        yield RuleRepair(text, tolerate, rank=Rank.NODE)
 
 
 def is_condition(key: str) -> bool:

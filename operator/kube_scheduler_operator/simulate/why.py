@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any, Final
 
 from ..config.language.plugins.effective_plugins import effective_plugins
@@ -20,6 +21,7 @@ from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision, failed_attempt
 from .diagnosis import Cause, Decision, Diagnosis, Group
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import NODES, Object
+from .lead import lead_of
 from .lifts import Lifts
 from .new_node_trials import Rejection, answered, new_nodes
 from .nominations import nominated
@@ -38,10 +40,17 @@ from .probes import (
 )
 from .profile_rules import profile_rules
 from .run import Run, RunOptions, gates_of, serving, simulated_names
+from .scheduling_gates import removers
 from .shared_runs import Runs
+from .utilization import FreeAmounts
 from .world import World
 
 _REQUESTS: Final = "requests"
+_TOGETHER: Final = {
+    "devices": "each resource claim could be allocated there alone, but not all of them",
+    "volumes": "each volume could be used there alone, but not all of them",
+}
+"""Why nodes are excluded that no constraint of a family excludes alone."""
 _MOST_FACTS: Final = 6
 """Sentences about the nodes of a constraint, each a group of its own."""
 
@@ -65,7 +74,8 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
         simulated_names(options),
         service.problem + (where_to_look(pod, world.groups) if service.problem else ""),
         node=spec.get("nodeName") or "",
-        gates=[str(gate.get("name")) for gate in spec.get("schedulingGates") or ()],
+        gates=(gates := [str(gate.get("name")) for gate in spec.get("schedulingGates") or ()]),
+        gates_removed_by=removers(pod, gates),
         nodes=len(world.objects[NODES]),
         nominated=nominated(pod),
     )
@@ -127,7 +137,8 @@ class _Inquiry:
             options = replace(options, config={**options.config, "profiles": profiles}, scores=True)
         self._options, self._families = probing(self._world, options, answer.scheduler)
         self._nodes = [name for _, name in world.objects[NODES]]
-        constraints = constraints_of(self._pod, world, gates)
+        self._usage = cache(partial(FreeAmounts, self._world))
+        constraints = constraints_of(self._pod, self._world, gates, self._usage)
         self._constraints, others = tried(
             constraint for constraint in constraints if constraint.family in self._families
         )
@@ -147,7 +158,7 @@ class _Inquiry:
             lifts = Lifts(run, self._options.probes)
             constraints = self._constraints
             advice = AdviceSearch(
-                explanation, self._world, self._pod, constraints, run, lifts, self._ask
+                explanation, self._world, self._pod, constraints, lifts, self._ask, self._usage
             )
             if not explanation.candidates:
                 await advice.find(excluded)
@@ -159,6 +170,8 @@ class _Inquiry:
                 victims = victims_on(self._world, node, self._pod)
                 preemption = sentences(self._world, self._pod, decision, victims, self._version)
                 explanation.preemption = list(preemption)
+            if explanation.node:
+                explanation.lead = lead_of(decision, explanation.node)
             explanation.extenders = run.extenders.explain(explanation.pod)
             run.forget([self._pod])  # it would take the room that is made
             if not explanation.candidates:
@@ -226,7 +239,7 @@ class _Inquiry:
             if family == EXTENDERS:
                 causes |= self._by_extender(decision)
             always = rest.get(family, set())
-            generic = Cause("; ".join(texts) or f"rejected by {family}")
+            generic = Cause(_generic(family, texts, len(by_family.get(family, ()))))
             rule = Cause(self._rules.get(family) or generic.text)
             if family not in by_family:
                 generic = rule
@@ -328,3 +341,9 @@ def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> 
         return facts
     node, example = next(row for row in facts.items() if row[1] != text)
     return dict.fromkeys(nodes, f"{text}; for example, {example} ({node})")
+
+
+def _generic(family: str, reasons: Sequence[str], constraints: int) -> str:
+    """Return why a family excludes nodes that no constraint of it excludes alone."""
+    text = "; ".join(reasons) or f"rejected by {family}"
+    return _TOGETHER.get(family, text) if constraints > 1 else text

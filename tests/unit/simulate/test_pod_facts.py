@@ -134,9 +134,9 @@ def anti(kind: str = "podAntiAffinity", **fields: Any) -> Object:
         (anti("podAffinity"), "c", f"no pod with app=web in namespace shop runs in {ZONE} z (pod "
          "affinity); some run in x, y"),
         (anti("podAffinity"), "a", ""),
-        (anti("podAffinity", namespaces=["ops"]), "a", "no pod with app=web in namespaces ops runs "
+        (anti("podAffinity", namespaces=["ops"]), "a", "no pod with app=web in namespace ops runs "
          f"in {ZONE} x (pod affinity); pods with these labels run in namespace dev, shop"),
-        (anti("podAffinity", namespaceSelector={}), "c", "no pod with app=web in namespaces all "
+        (anti("podAffinity", namespaceSelector={}), "c", "no pod with app=web in any namespace "
          f"runs in {ZONE} z (pod affinity); some run in x, y"),
         (anti("podAffinity", topologyKey="rack"), "a", "the node has no label rack, the "
          "topologyKey of the pod affinity to pods with app=web"),
@@ -151,7 +151,8 @@ def test_an_affinity_names_pods_domains_and_namespaces(
 def test_new_pods_of_a_rollout_may_run_beside_old_ones() -> None:
     old = pod("old", "a", labels={HASH: "old"})
     found = only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), *NODES, old)
-    (repair,) = found.repairs()
+    repair, other = found.repairs()
+    assert other.text == f"add a node with another value of {ZONE}"
     assert repair.field.endswith("[0].matchLabelKeys")
     changed = pod("new", labels={HASH: "new"}, **anti())
     repair.change(changed)
@@ -199,12 +200,15 @@ def test_why_a_kubelet_is_not_ready_is_what_it_reports() -> None:
 @pytest.mark.parametrize(
     ("selector", "text", "on_a", "repairs"),
     [
-        ({"disk": "tape"}, "disk=tape, which no node has; nodes have ssd", "", ["disk=tape"]),
+        ({"disk": "tape"}, "disk=tape, which no node has; nodes have ssd", "",
+         ["label a node: kubectl label node NODE disk=tape"]),
         ({"disks": "ssd"}, "disks=ssd, and no node has the label disks; nodes have the label disk",
-         "", ["disks=ssd"]),
+         "", ["label a node: kubectl label node NODE disks=ssd"]),
         ({ZONE: "y"}, f"{ZONE}=y", f"the pod's nodeSelector demands {ZONE}=y, and the node has "
          f"{ZONE}=x", []),
-        ({ZONE: "q"}, f"{ZONE}=q, which no node has; nodes have x, y, z", "", []),
+        ({ZONE: "q"}, f"{ZONE}=q, which no node has; nodes have x, y, z", "",
+         [f"demand {ZONE}={zone} instead of q" for zone in "xyz"]
+         + [f"add a node with the label {ZONE}=q"]),
     ],
 )  # fmt: skip
 def test_a_selector_names_what_nodes_have_instead(
@@ -213,7 +217,7 @@ def test_a_selector_names_what_nodes_have_instead(
     found = only("node affinity", pod("new", nodeSelector=selector), *NODES)
     assert found.text == f"the pod's nodeSelector demands the label {text}"
     assert fact(found, "a") == on_a
-    assert [repair.text.rpartition(" ")[2] for repair in found.repairs()] == repairs
+    assert [repair.text for repair in found.repairs()] == repairs
 
 
 def test_the_node_of_a_daemon_is_not_to_be_dropped() -> None:
@@ -291,3 +295,89 @@ def test_many_facts_are_one_cause_with_an_example() -> None:
         "full; for example, n0 is full (n0)"
     }
     assert set(_facts("full", None, names).values()) == {"full"}
+
+
+# --- tolerations ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("toleration", "near"),
+    [
+        ({"key": "k", "operator": "Exists", "effect": "NoExecute"},
+         "; its toleration of k is for the effect NoExecute"),
+        ({"key": "k", "value": "other"}, '; its toleration of k is for the value "other"'),
+        ({"key": "l", "operator": "Exists"}, ""),
+    ],
+)  # fmt: skip
+def test_a_toleration_that_nearly_matches_is_named_and_is_a_rule_to_repair(
+    toleration: Object, near: str
+) -> None:
+    found = only("taints", pod("new", tolerations=[toleration]), NODES[2])
+    text = "the node has the taint k:NoSchedule, which the pod does not tolerate"
+    assert found.text == f"{text}{near}"
+    assert found.rank == (Rank.RULE if near else Rank.DROP)
+
+
+def test_nodes_of_the_control_plane_are_not_to_be_tolerated_first() -> None:
+    key = "node-role.kubernetes.io/control-plane"
+    found = only("taints", pod("new"), node("a", "x", {"key": key, "effect": "NoSchedule"}))
+    assert f"the taint {key}:NoSchedule of the control plane" in found.text
+    first, second = found.repairs()
+    assert first.text == "add a worker node, which has no such taint"
+    assert second.text.endswith(f"kubectl taint node NODE {key}:NoSchedule-")
+    assert first.rank < found.rank
+
+
+# --- neighbours -----------------------------------------------------------------------------------
+
+
+def neighbours(*objects: Object, **fields: Any) -> list[tuple[str, Rank]]:
+    waiting = pod("new", **anti("podAffinity", **fields))
+    found = only("pod affinity", waiting, *NODES, *objects)
+    return [(repair.text, repair.rank) for repair in found.repairs()]
+
+
+def test_what_gives_a_pod_its_neighbours_depends_on_where_they_are() -> None:
+    assert neighbours(pod("there", "a")) == []
+    assert neighbours(pod("waits")) == [
+        ("give pod shop/waits a node first: kubectl scheduler why shop/waits", Rank.MEND)
+    ]
+    assert neighbours() == [("run a pod with app=web in namespace shop", Rank.MEND)]
+    assert neighbours(pod("there", "a", "dev")) == [
+        ("add dev to the namespaces of the pod affinity", Rank.RULE)
+    ]
+    assert neighbours(topologyKey="rack") == [
+        ("label the nodes: kubectl label node NODE rack=VALUE", Rank.RULE)
+    ]
+
+
+def test_a_namespace_is_added_to_those_that_an_affinity_has() -> None:
+    for fields, names in (
+        ({}, ["shop", "dev"]),
+        ({"namespaces": ["ops"]}, ["ops", "dev"]),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, ["dev"]),
+    ):
+        waiting = pod("new", **anti("podAffinity", **fields))
+        found = only("pod affinity", waiting, *NODES, pod("there", "a", "dev"))
+        next(iter(found.repairs())).change(waiting)
+        (term,) = waiting["spec"]["affinity"]["podAffinity"][REQUIRED]
+        assert term["namespaces"] == names
+
+
+def test_another_value_is_demanded_of_labels_of_places_alone() -> None:
+    selector = {ZONE: "q"}
+    waiting = pod("new", nodeSelector=selector)
+    next(iter(only("node affinity", waiting, *NODES).repairs())).change(waiting)
+    assert waiting["spec"]["nodeSelector"] == {ZONE: "x"}
+    expression = {"key": ZONE, "operator": "In", "values": ["q"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    waiting = pod("new", affinity={"nodeAffinity": {REQUIRED: terms}})
+    next(iter(only("node affinity", waiting, *NODES).repairs())).change(waiting)
+    assert waiting["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {
+        "nodeSelectorTerms": [{"matchExpressions": [{**expression, "values": ["x"]}]}]
+    }
+    arch = {"kubernetes.io/arch": "arm64"}
+    (repair,) = only("node affinity", pod("new", nodeSelector=arch), *NODES).repairs()
+    assert (repair.text, repair.rank) == (
+        "add a node with the label kubernetes.io/arch=arm64", Rank.NODE
+    )  # fmt: skip

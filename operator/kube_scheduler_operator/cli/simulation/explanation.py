@@ -304,9 +304,9 @@ def pod_lines(
     yield f"Pod {explanation.pod} {where}."
     if explanation.gates:
         gates = ", ".join(map(_quoted, explanation.gates))
-        yield (
-            f"It is not scheduled before its scheduling gates are removed: {gates}. Without them:"
-        )
+        who = "; ".join(explanation.gates_removed_by)
+        yield f"It is not scheduled before its scheduling gates are removed: {gates}."
+        yield f"{who[0].upper()}{who[1:]}. Without them:"
     if explanation.decision.reason == NO_SCHEDULER:
         served = ", ".join(explanation.profiles)
         after = "What placed it is not known" if explanation.node else "It waits until one does"
@@ -465,6 +465,8 @@ def _running(explanation: Diagnosis, most: int) -> Iterator[str]:
         yield f"{explanation.node} still has the highest score{tie}{_unless(explanation)}."
     elif best:
         yield f"As a new pod it would go to {_named(best)} today{_unless(explanation)}."
+    if explanation.lead:
+        yield explanation.lead
     if count := len(explanation.scores):
         yield ""
         yield f"Scores of {counted(count, 'node')}, with the weights of the plugins:"

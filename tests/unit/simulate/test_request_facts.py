@@ -1,0 +1,93 @@
+"""Who asks for a resource, how much of it nodes have, and what makes a node have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.simulate.constraint import Constraint, Rank
+from kube_scheduler_operator.simulate.constraints import constraints_of
+from kube_scheduler_operator.simulate.request_constraints import askers
+from kube_scheduler_operator.simulate.world import World
+
+Object = dict[str, Any]
+GPU = "example.com/gpu"
+
+
+def container(name: str, cpu: str = "", **fields: Any) -> Object:
+    return {"name": name, "resources": {"requests": {"cpu": cpu} if cpu else {}}, **fields}
+
+
+SIDECAR = container("proxy", "500m", restartPolicy="Always")
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"containers": [container("app", "2"), container("log")]}, "container app"),
+        ({"containers": [container("small", "1"), container("big", "2")]},
+         "container big (2), container small (1)"),
+        ({"containers": [container("app", "2")], "initContainers": [SIDECAR]},
+         "container app (2), sidecar proxy (500m)"),
+        ({"containers": [container("app", "1")], "initContainers": [container("load", "3")]},
+         "init container load"),
+        ({"containers": [container("app", "3")], "initContainers": [container("load", "3")]},
+         "container app"),
+        ({"containers": [container("app", "1")], "resources": {"requests": {"cpu": "4"}}},
+         "the Pod (spec.resources)"),
+        ({"containers": [container("app", "1")], "overhead": {"cpu": "250m"},
+          "runtimeClassName": "kata"}, "container app, RuntimeClass kata (250m)"),
+        ({"containers": [container(name, "1") for name in "abcde"]},
+         "container a (1), container b (1), container c (1), 2 more"),
+    ],
+)  # fmt: skip
+def test_who_asks_is_named(spec: Object, text: str) -> None:
+    assert askers(spec, "cpu") == text
+
+
+def found_for(requests: Object, *allocatable: Object) -> Constraint:
+    world = World()
+    for number, amounts in enumerate(allocatable):
+        world.add({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}"}, "spec": {},
+            "status": {"allocatable": amounts},
+        })  # fmt: skip
+    world.add({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "r", "namespace": "n"},
+        "spec": {"nodeName": "node-0", "containers": [container("c", "1")]}, "status": {},
+    })  # fmt: skip
+    world.complete()
+    spec = {"containers": [{"name": "app", "resources": {"requests": requests}}]}
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": spec}
+    (found,) = (each for each in constraints_of(pod, world) if each.family == "requests")
+    return found
+
+
+def test_one_sentence_has_the_most_that_a_node_with_too_little_has() -> None:
+    found = found_for({"cpu": "3"}, {"cpu": "4"}, {"cpu": "2500m"}, {"cpu": "8"})
+    assert found.on is not None
+    assert found.on("node-0") == (
+        "less than 3 of cpu is free, requested by container app; of such nodes, node-1 has most: "
+        "2500m of 2500m"
+    )
+    assert found.on("node-1") == found.on("node-0")
+    assert list(found.repairs()) == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "advice"),
+    [
+        (GPU, f"make the device plugin of {GPU} run on a node: no node has {GPU}"),
+        ("hugepages-1Gi", "reserve huge pages of 1Gi on a node and restart its kubelet: no node "
+         "has hugepages-1Gi"),
+    ],
+)  # fmt: skip
+def test_a_resource_that_no_node_has_is_to_be_provided_first(resource: str, advice: str) -> None:
+    found = found_for({resource: "1Gi"}, {"cpu": "4"})
+    assert found.on is not None
+    assert found.on("node-0").startswith(f"no node has {resource}, of which 1")
+    assert found.on("node-0").endswith(" is requested by container app")
+    (repair,) = found.repairs()
+    assert (repair.text, repair.rank) == (advice, Rank.MEND)
+    assert list(found_for({resource: "2Gi"}, {resource: "1Gi"}).repairs()) == []
