@@ -11,13 +11,12 @@ from typing import Any, Final
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import controller_of
 from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS, Object
+from .refusals import remedy
 from .world import EndedPod, World
 
 _DEPLOYMENT: Final = "Deployment"
 _FORBIDDEN: Final = re.compile(r'^(?:[\w-]+ )?"[^"]*" is (?:forbidden|invalid): ')
 """The API server's prefix: the name of a pod that does not exist."""
-_EXCEEDED: Final = re.compile(r"exceeded quota: ([^\s,]+),")
-_UNSPECIFIED: Final = re.compile(r"failed quota: ([^\s:]+): must specify ([^;]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +133,4 @@ def _missing(obj: Mapping[str, Any], existing: int) -> Iterator[MissingPods]:
             cause = _FORBIDDEN.sub("", str(condition.get("message") or condition.get("reason")))
             if count > 0:
                 namespace = obj["metadata"]["namespace"]
-                yield MissingPods(owner_of(obj), namespace, count, cause, _fix(cause, namespace))
-
-
-def _fix(cause: str, namespace: str) -> str:
-    if match := _EXCEEDED.search(cause):
-        return f"raise ResourceQuota {namespace}/{match[1]}, or request less"
-    if match := _UNSPECIFIED.search(cause):
-        unset = match[2].strip().replace(" for: ", " of ")
-        return f"set {unset}, as ResourceQuota {namespace}/{match[1]} requires"
-    return ""
+                yield MissingPods(owner_of(obj), namespace, count, cause, remedy(cause, namespace))

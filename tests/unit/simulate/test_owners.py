@@ -110,21 +110,54 @@ def test_missing_pods_are_counted_from_the_pods_because_a_status_is_written_late
         pytest.param(
             'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
             'violates PodSecurity "restricted:latest": runAsNonRoot != true',
-            "",
+            "change what it names in the template of the pods, or let namespace shop run them: the "
+            "label pod-security.kubernetes.io/enforce, which is restricted",
             id="admission",
         ),
         pytest.param(
             'pods "a" is forbidden: error looking up service account shop/web: serviceaccount '
             '"web" not found',
             'error looking up service account shop/web: serviceaccount "web" not found',
-            "",
+            "create ServiceAccount shop/web, or correct serviceAccountName",
             id="a missing account",
         ),
         pytest.param(
             'admission webhook "deny.example.com" denied the request: no',
             'admission webhook "deny.example.com" denied the request: no',
-            "",
+            "change what it names; admission webhook deny.example.com forbids it",
             id="a webhook",
+        ),
+        pytest.param(
+            'Internal error occurred: failed calling webhook "add.example.com": timeout',
+            'Internal error occurred: failed calling webhook "add.example.com": timeout',
+            "make the service of admission webhook add.example.com answer",
+            id="a webhook without an answer",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: failed quota: all: must specify limits.cpu for: a,b; '
+            "requests.memory for: b",
+            "failed quota: all: must specify limits.cpu for: a,b; requests.memory for: b",
+            "set limits.cpu of a,b, requests.memory of b, as ResourceQuota shop/all requires",
+            id="a quota that demands several amounts",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: no PriorityClass with name high was found',
+            "no PriorityClass with name high was found",
+            "create PriorityClass high, or correct priorityClassName",
+            id="a missing class of priority",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: pod rejected: RuntimeClass "kata" not found',
+            'pod rejected: RuntimeClass "kata" not found',
+            "create RuntimeClass kata, or correct runtimeClassName",
+            id="a missing runtime",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: [maximum cpu usage per Container is 1, but limit is 2]',
+            "[maximum cpu usage per Container is 1, but limit is 2]",
+            "keep the LimitRange of namespace shop (maximum cpu usage per Container is 1): kubectl "
+            "describe limitrange -n shop",
+            id="a limit of containers",
         ),
         pytest.param("", "FailedCreate", "", id="without a message"),
     ],
