@@ -11,7 +11,7 @@ import copy
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,26 +20,43 @@ from urllib.parse import quote
 import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.simulate.controllers import SELECTED_NODE
 from kube_scheduler_operator.simulate.decisions import scheduled_condition
 from kube_scheduler_operator.simulate.probes import without_preemption
+from kube_scheduler_operator.simulate.process import binary_version
 
 from ..seeds import some_in_presubmit
 from .conftest import ApiServer, RefusedError
 from .pending_kinds import (
     CONFIGURATION,
+    GATES,
     KINDS,
+    MISPLACEMENTS,
     NAMESPACE,
     OTHER_NAMESPACE,
     PRIORITIES,
+    REFUSALS,
+    ROLLOUTS,
     Object,
     Situation,
 )
-from .played_nodes import is_taken_up, until
+from .played_nodes import NEW, is_taken_up, until
 from .test_simulation_against_cluster import Client
 
 SECONDS: Final = 30
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+_TAINTS: Final = {
+    ("Ready", "False"): NEW,
+    ("Ready", "Unknown"): "node.kubernetes.io/unreachable",
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+}
+"""The taints of a node by the type and status of its conditions."""
 
 
 class Cluster:
@@ -52,6 +69,7 @@ class Cluster:
     def __init__(self, api: ApiServer, binary: Path, folder: Path) -> None:
         self.client = Client(api)
         self.binary = binary
+        self.minor = binary_version(binary).minor
         self.kubeconfig = api.kubeconfig
         self.config = folder / "config.json"
         connection = {"kubeconfig": str(api.kubeconfig), "qps": 1000, "burst": 1000}
@@ -78,7 +96,7 @@ class Made:
         self._client = client
         self._situation = situation
         self._made: list[str] = []
-        self._nodes = self._objects = 0
+        self._nodes = self._objects = self._pods = 0
 
     def create(self) -> None:
         """Create what does not exist yet; the waiting pod comes last."""
@@ -103,16 +121,23 @@ class Made:
         until(self._claims_are_bound, "a claim is not bound to its volume")
 
     def create_pods(self) -> None:
-        for pod in self._situation.running:
-            self._create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
+        self._create_running()
+        for path in self._situation.terminating:
+            self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
         self._create(_PODS, self._situation.waiting)
+
+    def _create_running(self) -> None:
+        for pod in self._situation.running[self._pods :]:
+            self._create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
+        self._pods = len(self._situation.running)
 
     def repair(self) -> None:
         """Do what was added to the situation; a changed pod is created again, as its owner does."""
         situation = self._situation
-        self.create()
         for path, patch in situation.patches:
             self._client.request("PATCH", path, patch)
+        self.create()
+        self._create_running()
         for path in situation.deletions:
             self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
 
@@ -132,7 +157,21 @@ class Made:
                 return dict(condition)
         return {}
 
+    def node(self) -> str:
+        """The node that kube-scheduler has chosen; where a driver is to provide a volume, its."""
+        node = self.pod()["spec"].get("nodeName")
+        for volume in self._situation.spec.get("volumes") or () if not node else ():
+            claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+            if claim:
+                path = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims/{claim}"
+                annotations = self._client.request("GET", path)["metadata"].get("annotations")
+                node = (annotations or {}).get(SELECTED_NODE)
+        return str(node or "")
+
     def delete(self) -> None:
+        for path in self._situation.terminating:
+            with suppress(RefusedError):
+                self._client.request("PATCH", path, {"metadata": {"finalizers": None}})
         for path in reversed(self._made):
             with suppress(RefusedError):
                 self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
@@ -150,15 +189,37 @@ class Made:
 
     def _nodes_are_known(self) -> bool:
         names = [node["metadata"]["name"] for node in self._situation.nodes]
-        return all(is_taken_up(self._client.request("GET", f"/api/v1/nodes/{n}")) for n in names)
+        found = [self._client.request("GET", f"/api/v1/nodes/{name}") for name in names]
+        return all(
+            _shows_its_conditions(node) if _is_ill(node) else is_taken_up(node) for node in found
+        )
 
     def _claims_are_bound(self) -> bool:
+        volumes = {obj["metadata"]["name"] for _, obj, _ in self._situation.objects}
         for collection, obj, _ in self._situation.objects:
             if collection.endswith("claims") and (obj.get("spec") or {}).get("volumeName"):
                 path = f"{collection}/{obj['metadata']['name']}"
-                if self._phase(path) != "Bound":
+                if obj["spec"]["volumeName"] in volumes and self._phase(path) != "Bound":
                     return False
         return True
+
+
+def _conditions(node: Object) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in node["status"].get("conditions") or ()}
+
+
+def _is_ill(node: Object) -> bool:
+    conditions = _conditions(node)
+    return conditions.pop("Ready", "True") != "True" or "True" in conditions.values()
+
+
+def _shows_its_conditions(node: Object) -> bool:
+    """Whether a controller has given the node the taints of its conditions, and no other ones."""
+    keys = {taint["key"] for taint in node["spec"].get("taints") or ()}
+    expected = {
+        taint for (kind, status), taint in _TAINTS.items() if _conditions(node).get(kind) == status
+    }
+    return expected <= keys and (NEW in expected or NEW not in keys)
 
 
 @pytest.fixture(scope="module")
@@ -224,16 +285,19 @@ def made(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Callable[
 def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     number: int,
     name: str,
+    cluster: Cluster,
     made: Callable[[Situation], Made],
     why: Callable[[Object], Object],
 ) -> None:
     kind = KINDS[name]
+    if cluster.minor < kind.since:
+        pytest.skip(f"off by default before 1.{kind.since}")
     situation = Situation(f"k{number}")
     kind.arrange(situation)
-    cause, fix = (text.replace("{}", situation.prefix) for text in (kind.cause, kind.fix))
+    texts = (kind.cause, kind.fix, kind.first or kind.fix)
+    cause, fix, first = (text.replace("{}", situation.prefix) for text in texts)
     real = made(situation)
-    waits_for_claim = "ResourceClaim" in cause
-    if not waits_for_claim:
+    if not kind.untried:
         until(real.scheduled, "kube-scheduler has not tried the pod")
         assert real.scheduled()["reason"] == "Unschedulable", real.scheduled()
     found = why(situation.waiting)
@@ -243,10 +307,10 @@ def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     assert any(cause in text for text in texts), texts
     grouped = {node for group in found["groups"] for node in group["nodes"]}
     assert grouped == {node["metadata"]["name"] for node in situation.nodes}
-    if not waits_for_claim:
+    if not kind.untried:
         assert found["now"]["message"] == real.scheduled()["message"]
     if fix:
-        assert (kind.first or fix) in found["fixes"][0]["text"], found["fixes"]
+        assert first in found["fixes"][0]["text"], found["fixes"]
         named = next(each for each in found["fixes"] if fix in each["text"])
     if kind.repair is None:
         return
@@ -256,25 +320,55 @@ def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     real.repair()
     if situation.waiting != before:
         real.replace_pod()
-    until(lambda: real.pod()["spec"].get("nodeName"), f"not scheduled: {real.scheduled()}")
-    node = real.pod()["spec"]["nodeName"]
+    until(real.node, f"not scheduled: {real.scheduled()}")
+    node = real.node()
     assert node in named["nodes"] or node not in known
 
 
-@pytest.mark.presubmit
-def test_a_gated_pod_waits_for_its_gates_alone(
-    cluster: Cluster, made: Callable[[Situation], Made], why: Callable[[Object], Object]
+@pytest.mark.parametrize("gate", GATES)
+def test_a_gated_pod_waits_for_its_gates_alone_and_who_removes_them_is_named(
+    gate: str,
+    cluster: Cluster,
+    made: Callable[[Situation], Made],
+    why: Callable[[Object], Object],
 ) -> None:
-    situation = Situation("gated")
-    situation.spec["schedulingGates"] = [{"name": "example.com/wait"}]
+    situation = Situation(f"gated-{list(GATES).index(gate)}")
+    situation.spec["schedulingGates"] = [{"name": gate}]
     real = made(situation)
     until(lambda: real.scheduled().get("reason") == "SchedulingGated", "the pod is not gated")
     found = why(situation.waiting)
-    assert found["schedulingGates"] == ["example.com/wait"]
+    assert found["schedulingGates"] == [gate]
+    (who,) = found["schedulingGatesRemovedBy"]
+    assert who.startswith(GATES[gate])
     assert len(found["candidates"]) == 3
     path = f"{_PODS}/{situation.waiting['metadata']['name']}"
     cluster.client.request("PATCH", path, {"spec": {"schedulingGates": []}})
     until(lambda: real.pod()["spec"].get("nodeName"), "not scheduled")
+
+
+@pytest.mark.parametrize("name", MISPLACEMENTS)
+def test_the_plugin_that_decides_is_named_with_what_it_scores_by(
+    name: str, made: Callable[[Situation], Made], why: Callable[[Object], Object]
+) -> None:
+    """The pod goes to node a, which has least room; after the change, a new pod goes elsewhere."""
+    kind = MISPLACEMENTS[name]
+    situation = Situation(f"placed-{list(MISPLACEMENTS).index(name)}")
+    situation.runs(0, "1", app="other")
+    kind.arrange(situation)
+    real = made(situation)
+    until(real.node, f"not scheduled: {real.scheduled()}")
+    here = situation.name("a")
+    assert real.node() == here
+    found = why(situation.waiting)
+    assert found["now"]["best"] == [here]
+    assert found["lead"].startswith(f"{here} has ")
+    assert f": {kind.plugin} gives it " in found["lead"]
+    assert f"{kind.plugin} scores by {kind.words}" in found["lead"]
+    kind.repair(situation)
+    real.repair()
+    real.replace_pod()
+    until(real.node, f"not scheduled: {real.scheduled()}")
+    assert real.node() != here
 
 
 @pytest.mark.presubmit
@@ -370,54 +464,150 @@ def _condition(cluster: Cluster, name: str) -> Object:
     return scheduled_condition(found)
 
 
-@pytest.mark.presubmit
-def test_pods_that_a_quota_keeps_away_are_reported_of_their_deployment(
-    cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    client, base = cluster.client, f"/apis/apps/v1/namespaces/{NAMESPACE}"
-    quota = f"/api/v1/namespaces/{NAMESPACE}/resourcequotas"
-    labels = {"app": "limited"}
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {
-            "containers": [{"name": "c", "image": "i"}],
-            "automountServiceAccountToken": False,
-        },
-    }
-    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+class Deployed:
+    """A Deployment and its pods."""
+
+    def __init__(self, client: Client, namespace: str, name: str, spec: Object) -> None:
+        self._client, self.namespace, self.name = client, namespace, name
+        self._path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+        self._labels = {"app": name}
+        template = {"metadata": {"labels": self._labels}, "spec": spec.pop("template")}
+        selector = {"matchLabels": self._labels}
+        body = {"metadata": {"name": name}, "spec": {**spec, "selector": selector}}
+        body["spec"]["template"] = template
+        client.request("POST", self._path, body)
+
+    def patch(self, spec: Object) -> None:
+        self._client.request("PATCH", f"{self._path}/{self.name}", {"spec": spec})
+
+    def owned(self, path: str, group: str = "/api/v1") -> list[Object]:
+        path = f"{group}/namespaces/{self.namespace}/{path}?labelSelector=app%3D{self.name}"
+        return list(self._client.request("GET", path)["items"])
+
+    def replica_sets(self) -> list[Object]:
+        return self.owned("replicasets", "/apis/apps/v1")
+
+    def new_pod(self) -> Object:
+        """The pod of the newest template; empty: it is neither tried nor placed."""
+        sets = self.replica_sets()
+        newest = max(sets, key=lambda one: int(one["metadata"]["annotations"][_REVISION]))
+        for pod in self.owned("pods"):
+            owner = pod["metadata"]["ownerReferences"][0]["name"]
+            if owner == newest["metadata"]["name"] and scheduled_condition(pod):
+                return pod
+        return {}
+
+    def delete(self) -> None:
+        """Delete it, and wait until its pods are gone."""
+        path = f"{self._path}/{self.name}?propagationPolicy=Foreground"
+        with suppress(RefusedError):
+            self._client.request("DELETE", path)
+        until(lambda: not self.owned("pods"), "its pods are not gone")
+
+
+_REVISION: Final = "deployment.kubernetes.io/revision"
+
+
+def _asked(cluster: Cluster, capsys: pytest.CaptureFixture[str], *words: str) -> Object:
     command = [
-        "why", "deploy/limited", "-n", NAMESPACE, "--platform", "kubeadm", "-o", "json",
+        "why", *words, "--platform", "kubeadm", "-o", "json",
         "--kubeconfig", str(cluster.kubeconfig), "--kube-scheduler", str(cluster.binary),
         "--config", str(cluster.config),
     ]  # fmt: skip
+    assert kubectl_plugin(command) == 0, capsys.readouterr().err
+    found: Object = json.loads(capsys.readouterr().out)
+    return found
 
-    def answer() -> Object:
-        assert kubectl_plugin(command) == 0, capsys.readouterr().err
-        found: Object = json.loads(capsys.readouterr().out)
-        return found
 
-    def replica_set() -> Object:
-        found = client.request("GET", f"{base}/replicasets?labelSelector=app%3Dlimited")["items"]
-        return dict(found[0]["status"]) if found else {}
-
-    client.request("POST", quota, {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "1"}}})
+@pytest.mark.parametrize("name", ROLLOUTS)
+def test_a_new_pod_that_its_old_ones_keep_away_waits_for_the_end_of_one(
+    name: str,
+    cluster: Cluster,
+    made: Callable[[Situation], Made],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kind = ROLLOUTS[name]
+    situation = Situation(f"rolled-{list(ROLLOUTS).index(name)}")
+    if kind.arrange is not None:
+        kind.arrange(situation)
+    volumes = situation.spec.pop("volumes", [])
+    situation.spec["nodeSelector"] = {"none": "none"}  # it takes no part
+    made(situation)
+    spec = {
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "volumes": volumes,
+        **copy.deepcopy(kind.spec),
+    }
+    spec = {"replicas": kind.replicas, "template": spec}
+    deployed = Deployed(cluster.client, NAMESPACE, "rolled", spec)
     try:
-        until(lambda: "hard" in (client.request("GET", f"{quota}/pods").get("status") or {}),
-              "the quota is not in force")  # fmt: skip
-        client.request(
-            "POST", f"{base}/deployments", {"metadata": {"name": "limited"}, "spec": spec}
+        until(
+            lambda: (
+                [bool(pod["spec"].get("nodeName")) for pod in deployed.owned("pods")]
+                == [True] * kind.replicas
+            ),
+            "the old pods have no nodes",
         )
-        until(lambda: "ReplicaFailure" in json.dumps(replica_set()), "no pod is refused")
-        found = answer()
-        assert found["pod"].startswith(f"{NAMESPACE}/limited-")
-        (missing,) = found["missing"]
-        assert (missing["owner"], missing["count"]) == ("Deployment/limited", 2)
-        assert missing["cause"].startswith("exceeded quota: pods, requested: pods=1")
-        assert missing["fix"] == f"raise ResourceQuota {NAMESPACE}/pods, or request less"
-
-        client.request("PATCH", f"{quota}/pods", {"spec": {"hard": {"pods": "5"}}})
-        until(lambda: replica_set().get("replicas") == 3, "the quota still keeps pods away")
-        assert answer()["missing"] == []
+        old = {pod["metadata"]["name"] for pod in deployed.owned("pods")}
+        deployed.patch({"template": {"metadata": {"annotations": {"version": "2"}}}})
+        until(lambda: len(deployed.replica_sets()) == 2 and deployed.new_pod(), "no new pod")
+        waiting = deployed.new_pod()["metadata"]["name"]
+        found = _asked(cluster, capsys, waiting, "-n", NAMESPACE)
+        texts = [cause["text"] for group in found["groups"] for cause in group["causes"]]
+        assert any(kind.cause.replace("{}", situation.prefix) in text for text in texts), texts
+        first = found["fixes"][0]
+        assert first["text"].startswith("let an old pod end before a new one starts, such as ")
+        assert first["text"].partition("such as ")[2].partition(":")[0].partition("/")[2] in old
+        assert first["text"].endswith("set maxSurge to 0 and maxUnavailable to 1")
+        assert (first["object"], first["field"]) == (
+            f"Deployment {NAMESPACE}/rolled", "spec.strategy.rollingUpdate",
+        )  # fmt: skip
+        deployed.patch({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}})
+        until(lambda: deployed.new_pod().get("spec", {}).get("nodeName"), "not scheduled")
     finally:
-        client.request("DELETE", f"{quota}/pods")
-        client.request("DELETE", f"{base}/deployments/limited?propagationPolicy=Foreground")
+        deployed.delete()
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_keeps_the_pods_of_a_deployment_away_is_named_and_its_end_helps(
+    name: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, client = REFUSALS[name], cluster.client
+    container = {"name": "c", "image": "i", "resources": kind.resources}
+    spec = {
+        "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+        "containers": [container], **kind.spec,
+    }  # fmt: skip
+    name = f"limited-{list(REFUSALS).index(name)}"
+    with ExitStack() as stack:
+
+        def apply(path: str, obj: Object) -> None:
+            """Create an object in a collection, or patch the one at a path."""
+            if "name" not in obj.get("metadata", {}):
+                client.request("PATCH", path, obj)
+                return
+            client.request("POST", path, copy.deepcopy(obj))
+            created = f"{path}/{obj['metadata']['name']}"
+            stack.callback(client.request, "DELETE", created)
+            if path.endswith("/resourcequotas"):
+                until(lambda: "hard" in (client.request("GET", created).get("status") or {}),
+                      "the quota is not in force")  # fmt: skip
+
+        for path, obj in kind.objects:
+            apply(path, obj)
+        deployed = Deployed(client, OTHER_NAMESPACE, name, {"replicas": 3, "template": spec})
+        stack.callback(deployed.delete)
+        until(lambda: "ReplicaFailure" in json.dumps(deployed.replica_sets()), "none is refused")
+        found = _asked(cluster, capsys, f"deploy/{name}", "-n", OTHER_NAMESPACE)
+        (missing,) = found["missing"]
+        assert missing["owner"] == f"Deployment/{name}"
+        assert missing["count"] == 3 - len(deployed.owned("pods"))
+        assert kind.cause in missing["cause"]
+        assert kind.fix in missing["fix"]
+        for path, obj in kind.repairs:
+            apply(path, obj)
+        deployed.patch({"minReadySeconds": 1})  # its ReplicaSet would wait ever longer
+        until(lambda: len(deployed.owned("pods")) == 3, "pods are still kept away")
+        found = _asked(cluster, capsys, f"deploy/{name}", "-n", OTHER_NAMESPACE)
+        assert found["missing"] == []
