@@ -126,8 +126,13 @@ class AdviceSearch:
                     f"let an old pod end before a new one starts, such as {pod_name(old)}: set "
                     "maxSurge to 0 and maxUnavailable to 1"
                 )
-                fix = Fix(text, tuple(answer.candidates), rank=Rank.MEND, field=FIELD)
-                self._answer.fixes.append(replace(fix, object=f"{DEPLOYMENT} {rollout.deployment}"))
+                owner = f"{DEPLOYMENT} {rollout.deployment}"
+                patch = (
+                    Edit(owner, f"{FIELD}.maxSurge", to=0),
+                    Edit(owner, f"{FIELD}.maxUnavailable", to=1),
+                )
+                fix = Fix(text, tuple(answer.candidates), rank=Rank.MEND, object=owner, field=FIELD)
+                self._answer.fixes.append(replace(fix, patch=patch))
                 return
 
     async def _awaited(self, leaving: Sequence[tuple[Object, LeavingPod]]) -> Awaited | None:

@@ -20,7 +20,7 @@ from ..base.limits import FOREIGN_NAME, FOREIGN_REASON
 from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
 from .constraint import Change, Constraint, Rank, RuleRepair, containers
-from .device_counters import Counters, Pool, counters_of, incomplete_pools, pool_of, used_up
+from .device_counters import Pool, SharedCounters, counters_of, incomplete_pools, pool_of, used_up
 from .edits import edits
 from .kinds import (
     CLAIM_TEMPLATES,
@@ -119,7 +119,7 @@ class _Devices:
         return incomplete_pools(self.slices)
 
     @cached_property
-    def counters(self) -> Mapping[Pool, Counters]:
+    def counters(self) -> Mapping[Pool, SharedCounters]:
         pools: dict[Pool, list[Mapping[str, Any]]] = {}
         taken: dict[Pool, set[str]] = {}
         for each in self.slices:

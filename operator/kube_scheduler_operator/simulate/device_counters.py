@@ -52,14 +52,14 @@ def incomplete_pools(slices: Iterable[Mapping[str, Any]]) -> Mapping[Pool, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class SharedCounters:
     """The counters of a pool, each (counter set, counter)."""
 
     left: Mapping[_Counter, float]
     whole: Mapping[_Counter, str]  # as they are written
 
 
-def counters_of(slices: Iterable[Mapping[str, Any]], allocated: Collection[str]) -> Counters:
+def counters_of(slices: Iterable[Mapping[str, Any]], allocated: Collection[str]) -> SharedCounters:
     """Return the counters of the ResourceSlices of a pool.
 
     `allocated` has the names of the devices of the pool that claims have.
@@ -76,10 +76,10 @@ def counters_of(slices: Iterable[Mapping[str, Any]], allocated: Collection[str])
         for other in spec.get("devices") or ():
             for key, amount in _consumed(other).items() if other.get("name") in allocated else ():
                 left[key] = left.get(key, 0.0) - amount
-    return Counters(left, whole)
+    return SharedCounters(left, whole)
 
 
-def used_up(device: Mapping[str, Any], counters: Counters) -> str:
+def used_up(device: Mapping[str, Any], counters: SharedCounters) -> str:
     """Return which counter of its pool has too little left for a device; empty: none has."""
     for key, amount in _consumed(device).items():
         left = counters.left.get(key, 0.0)

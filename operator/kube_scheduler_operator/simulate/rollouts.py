@@ -20,12 +20,12 @@ FIELD: Final = "spec.strategy.rollingUpdate"
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class UnfinishedRollout:
     deployment: str  # namespace/name
     old: tuple[Object, ...]  # its pods of other versions of the template, on nodes
 
 
-def rollout_of(world: World, pod: Mapping[str, Any]) -> Rollout | None:
+def rollout_of(world: World, pod: Mapping[str, Any]) -> UnfinishedRollout | None:
     """Return the rollout of which a pod is a new one; None: it has no old ones."""
     namespace, own = pod["metadata"]["namespace"], controller_of(pod) or {}
     replica_set = world.get(REPLICA_SETS, str(own.get("name")), namespace)
@@ -52,4 +52,5 @@ def rollout_of(world: World, pod: Mapping[str, Any]) -> Rollout | None:
         and any(name in entry.content for name in names)
         and owner_of(found := entry.object()) in others
     )
-    return Rollout(f"{namespace}/{owner.removeprefix(f'{DEPLOYMENT}/')}", old) if old else None
+    deployment = f"{namespace}/{owner.removeprefix(f'{DEPLOYMENT}/')}"
+    return UnfinishedRollout(deployment, old) if old else None
