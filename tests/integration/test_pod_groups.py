@@ -97,7 +97,8 @@ def test_the_pods_that_fit_together_and_the_one_that_does_not(run: Run, version:
     assert reason == "0/1 nodes are available: 1 Insufficient cpu"
     blocking = found["blocking"]
     assert blocking["pod"] == name
-    assert blocking["groups"][0]["causes"][0]["text"] == "less than 1300m of cpu is free"
+    cause = blocking["groups"][0]["causes"][0]["text"]
+    assert cause.startswith("less than 1300m of cpu is free, requested by container c; ")
     assert blocking["fixes"][0]["text"] == "request 100m of cpu instead of 1300m"
     (lower,) = found["group"]["fixes"]
     assert lower["text"].endswith("minCount 3 instead of 4")
