@@ -143,7 +143,7 @@ class Lifts:
         return decision
 
     def _new_name(self) -> str:
-        return f"{IMPOSSIBLE}witness-{self._run.next_number()}"
+        return f"{IMPOSSIBLE}witness-{self.run.next_number()}"
 
 
 def _running(pods: Sequence[Object]) -> list[Object]:
