@@ -165,11 +165,6 @@ def _all_report(situation: Situation, **condition: str) -> None:
         node["status"]["conditions"] = [*kept, {**READY, **condition}]
 
 
-@kind("the node is not Ready: taint", "make the kubelet Ready", _healthy)
-def nodes_that_are_not_ready(situation: Situation) -> None:
-    _all_report(situation, type="Ready", status="False", message="no network plugin")
-
-
 @kind("the kubelet of the node does not report", "make the kubelet Ready", _healthy)
 def nodes_that_are_not_reached(situation: Situation) -> None:
     _all_report(situation, type="Ready", status="Unknown")

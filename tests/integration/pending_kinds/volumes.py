@@ -180,24 +180,6 @@ def a_volume_with_the_label_of_a_zone(situation: Situation) -> None:
     volume["metadata"]["labels"] = {ZONE: "z"}
 
 
-@kind(
-    "1 of 1 volumes of the CSI driver {}-csi are attached to the node",
-    "add a node like",
-    adds_node("d", "x"),
-)
-def nodes_with_as_many_volumes_as_the_driver_attaches(situation: Situation) -> None:
-    driver = situation.name("csi")
-    for name in "abc":
-        content = {"name": driver, "nodeID": name, "topologyKeys": [], "allocatable": {"count": 1}}
-        situation.add(f"{CSI}/csinodes", name, spec={"drivers": [content]})
-    for number, name in enumerate("abc"):
-        csi = {"driver": driver, "volumeHandle": name}
-        situation.bound_claim(HOST, situation.name(name), claim=f"on-{name}", local=None, csi=csi)
-        situation.runs(number, volumes=situation.spec["volumes"])
-    csi = {"driver": driver, "volumeHandle": "data"}
-    situation.bound_claim(ZONE, "x", "y", local=None, csi=csi)
-
-
 def _provides(situation: Situation, size: str = "1Gi", **fields: Any) -> None:
     """A class whose driver reports capacities, and a claim of it."""
     driver = situation.name("csi")
