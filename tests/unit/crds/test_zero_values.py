@@ -42,6 +42,7 @@ TARGET = Target(Gates(VERSION), stock=False)
 PASSED_ON = (
     "nodeMetrics.resources.", "annotator.resources.", "spec.resources.", "tolerations[].",
     "spec.config.", "spec.profiles[].", "spec.sidecars[].", "spec.plugins.", "spec.pluginConfig[].",
+    "spec.percentageOfPlacementsToScore",
 )  # fmt: skip
 """Fields of Kubernetes' types. They are passed on, so zero values mean what they mean there."""
 
