@@ -84,6 +84,8 @@ def test_the_cluster_and_this_machine_give_the_same_answer(cluster: Cluster, wai
     assert found["groups"]
     assert "kube-scheduler:" in found["decidedBy"].pop("image")
     assert own["decidedBy"].pop("image") == ""
+    assert found["decidedBy"].pop("chosen") == ""
+    assert own["decidedBy"].pop("chosen") == "--kube-scheduler"
     assert ordered(found) == ordered(own)
 
 
