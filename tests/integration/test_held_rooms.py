@@ -275,7 +275,7 @@ def test_new_nodes_are_gone_before_the_pod_itself_is_scheduled(why: Ask) -> None
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     cluster = [node("a1", "a"), node("b1", "b"), pod("full", "3", nodeName="b1"), storage, claim]
     explanation = why([*cluster, pod("waiting", "2", volumes=volumes)], "waiting")
-    assert [fix.text for fix in explanation.fixes if fix.text.startswith("add")] == [
+    assert [fix.text for fix in explanation.fixes if fix.text.startswith("add a node")] == [
         "add a node like b1"
     ]
     assert explanation.decision.message.startswith("0/2 nodes are available")
