@@ -33,6 +33,9 @@ _CONNECT_TIMEOUT = 3.0
 SOURCE = Path(__file__).resolve().parents[1] / "controlplane"
 
 
+_SCHEDULER: Final = "k8s.io/kubernetes/cmd/kube-scheduler"
+"""kube-scheduler's own package."""
+
 _TEST_HELPERS = {
     "k8s.io/apiserver": "pkg/admission/plugin/policy/generic/policy_test_context.go",
     "k8s.io/kubernetes": "pkg/scheduler/backend/queue/testing.go",
@@ -239,7 +242,7 @@ def _build(missing: Collection[str], version: str) -> None:
                 f"{', '.join(others)}"
             )
         with step(f"built kube-scheduler {version}"):
-            go_build(go, SOURCE, "k8s.io/kubernetes/cmd/kube-scheduler", _version_flags(version),
+            go_build(go, SOURCE, _SCHEDULER, _version_flags(version),
                      folder / "kube-scheduler", "-modfile", modules_file(version))  # fmt: skip
         return
     say(f"  building Kubernetes {version} from Go modules: minutes, but only once ...")
@@ -271,7 +274,7 @@ def provide_scheduler(version: str) -> Path:
         SandboxError: It cannot be built on this machine.
     """
     found = _search(("kube-scheduler",), version).get("kube-scheduler")
-    return found or _provide("scheduler", "kube-scheduler", version)
+    return found or _provide("kube-scheduler", "kube-scheduler", version, _SCHEDULER)
 
 
 def provide_scheduler_with_plugin(version: str) -> Path:
@@ -283,8 +286,8 @@ def provide_scheduler_with_plugin(version: str) -> Path:
     return _provide("plugin", "a kube-scheduler with a plugin", version)
 
 
-def _provide(name: str, what: str, version: str) -> Path:
-    """The program of a folder of `controlplane/`, for a release."""
+def _provide(name: str, what: str, version: str, go_package: str = "") -> Path:
+    """The program of a folder of `controlplane/`, or of another package, for a release."""
     package = SOURCE / name
     modules = modules_file(version)
     sources = (modules, modules.with_suffix(".sum"), *sorted(package.glob("*.go")))
@@ -295,7 +298,7 @@ def _provide(name: str, what: str, version: str) -> Path:
             if go is None:
                 raise SandboxError(f"there is no Go; install Go {_needed_go(version)} or newer")
             with step(f"built {what} of Kubernetes {version}"):
-                go_build(go, SOURCE, f"./{name}", _version_flags(version), program,
+                go_build(go, SOURCE, go_package or f"./{name}", _version_flags(version), program,
                          "-modfile", modules)  # fmt: skip
     return program
 

@@ -23,17 +23,15 @@ import pytest
 
 from cluster import binaries, releases
 from kube_scheduler_operator.base.quantities import amounts
-from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.simulate.admission import admit
 from kube_scheduler_operator.simulate.configuration import (
-    default_configuration,
     simulated,
     spying_extender,
 )
 from kube_scheduler_operator.simulate.decisions import PodDecision
 from kube_scheduler_operator.simulate.kinds import KINDS, PODS, pod_name, strip
 from kube_scheduler_operator.simulate.pod_amounts import pod_amounts
-from kube_scheduler_operator.simulate.probes import ALL, families_of, probe, probe_profiles
+from kube_scheduler_operator.simulate.probes import ALL, probe
 from kube_scheduler_operator.simulate.process import binary_version
 from kube_scheduler_operator.simulate.quotas import Quotas
 from kube_scheduler_operator.simulate.run import Run, RunOptions
@@ -47,7 +45,6 @@ from .played_nodes import until
 from .simulated_worlds import DRIVER, NAMESPACES
 from .test_simulation_against_cluster import (
     NOT_SERVED,
-    SECONDS,
     SETTLING,
     Client,
     Cluster,
@@ -55,6 +52,7 @@ from .test_simulation_against_cluster import (
     _as_probe,
     in_tree,
     prepared,
+    probing,
 )
 from .world_devices import CLAIMS
 
@@ -229,31 +227,19 @@ def test_a_furnished_world_is_simulated_as_it_is_decided(
 ) -> None:
     generated = furnish(seed)
     api_server, program = cluster
-    version = binary_version(program)
-    gates = Gates(version)
-    profile = generated.profile
-    config = {**default_configuration(), "profiles": [profile]}
-    profiles = probe_profiles(profile, families_of(profile, gates), gates)[:1]
+    options = probing(program, generated.profile)
     spy = Spy()
     client = Client(api_server)
     real = FurnishedCluster(client, generated, spy)
     try:
         real.create()
         world = real.read()
-        world.version = str(version)
-        full = simulated(config, profiles, [spying_extender(spy.url)])
+        world.version = str(binary_version(program))
+        full = simulated(options.config, options.profiles, [spying_extender(spy.url)])
         real.start(program, full, tmp_path)
         for pod in generated.waiting:
-            pod["spec"]["schedulerName"] = profile["schedulerName"]
+            pod["spec"]["schedulerName"] = generated.profile["schedulerName"]
         pairs = _admitted(world, real, generated.waiting, counts)
-        options = RunOptions(
-            program,
-            config,
-            profiles=profiles,
-            probes=frozenset({ALL}),
-            scores=True,
-            seconds=SECONDS,
-        )
         asyncio.run(_compare(world, options, real, pairs, counts))
     finally:
         real.close()

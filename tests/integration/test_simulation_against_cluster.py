@@ -337,35 +337,37 @@ def prepared(api_server: ApiServer) -> Iterator[None]:
         api_server.request("DELETE", f"/api/v1/namespaces/{namespace}")
 
 
+def probing(program: Path, profile: dict[str, Any]) -> RunOptions:
+    """What simulates a kube-scheduler with one profile, and with the one of probes beside it."""
+    gates = Gates(binary_version(program))
+    return RunOptions(
+        program,
+        {**default_configuration(), "profiles": [profile]},
+        profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
+        probes=frozenset({ALL}),
+        scores=True,
+        seconds=SECONDS,
+    )
+
+
 @pytest.mark.timeout(180, func_only=True)
 @pytest.mark.parametrize("seed", some_in_presubmit(seeds(), 2))
 def test_a_world_is_simulated_as_the_real_scheduler_decides(
     cluster: ApiServer, kube_scheduler_binary: Path, tmp_path: Path, seed: int
 ) -> None:
     generated = generate(seed)
-    gates = Gates(binary_version(kube_scheduler_binary))
-    profile = generated.profile
-    config = {**default_configuration(), "profiles": [profile]}
-    profiles = probe_profiles(profile, families_of(profile, gates), gates)[:1]
+    options = probing(kube_scheduler_binary, generated.profile)
     spy = Spy()
     client = Client(cluster)
     real = Cluster(client, generated, spy)
     try:
         real.create()
         world = real.read()
-        full = simulated(config, profiles, [spying_extender(spy.url)])
+        full = simulated(options.config, options.profiles, [spying_extender(spy.url)])
         real.start(kube_scheduler_binary, full, tmp_path)
         for pod in generated.waiting:
-            pod["spec"]["schedulerName"] = profile["schedulerName"]
+            pod["spec"]["schedulerName"] = generated.profile["schedulerName"]
         submitted = [real.submit(pod) for pod in generated.waiting]
-        options = RunOptions(
-            kube_scheduler_binary,
-            config,
-            profiles=profiles,
-            probes=frozenset({ALL}),
-            scores=True,
-            seconds=SECONDS,
-        )
         asyncio.run(_compare(world, options, real, generated.waiting, submitted))
     finally:
         real.close()

@@ -151,14 +151,19 @@ esac
 """
 
 
-def test_kubernetes_is_built_without_what_only_its_tests_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    go = tmp_path / "bin" / "go"
+def provide_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the compiler of these tests where they look for one; it keeps what it was given."""
+    go = folder / "bin" / "go"
     go.parent.mkdir()
     go.write_text(GO)
     go.chmod(0o755)
-    monkeypatch.setenv("KEPT", str(tmp_path))
+    monkeypatch.setenv("KEPT", str(folder))
+
+
+def test_kubernetes_is_built_without_what_only_its_tests_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provide_go(tmp_path, monkeypatch)
     found = binaries.provide(["kubelet"], NEW)
     assert found["kubelet"].read_text() == "built\n"
     left_out = json.loads((tmp_path / "overlay").read_text())["Replace"]
@@ -177,11 +182,7 @@ def test_kubernetes_is_built_without_what_only_its_tests_use(
 def test_of_a_pre_release_only_kube_scheduler_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go = tmp_path / "bin" / "go"
-    go.parent.mkdir()
-    go.write_text(GO)
-    go.chmod(0o755)
-    monkeypatch.setenv("KEPT", str(tmp_path))
+    provide_go(tmp_path, monkeypatch)
     found = binaries.provide(["kube-scheduler"], PRE)["kube-scheduler"]
     assert found.read_text() == "built\n"
     # Simulations choose among build/v*, and are not to be decided by a pre-release.
@@ -198,11 +199,7 @@ def test_the_reader_of_configurations_is_built_from_the_modules_of_its_version(
 ) -> None:
     with pytest.raises(SandboxError, match="no Go"):
         binaries.provide_configuration_reader(OLD)
-    go = tmp_path / "bin" / "go"
-    go.parent.mkdir()
-    go.write_text(GO)
-    go.chmod(0o755)
-    monkeypatch.setenv("KEPT", str(tmp_path))
+    provide_go(tmp_path, monkeypatch)
     program = binaries.provide_configuration_reader(OLD)
     assert program.read_text() == "built\n"
     assert f"configurations-{OLD}-" in str(program)
