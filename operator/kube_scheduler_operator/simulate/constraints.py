@@ -19,7 +19,7 @@ from ..config.language.feature_gates import Gates
 from .affinity_constraints import affinity_constraints
 from .constraint import Constraint, containers
 from .device_constraints import device_constraints
-from .kinds import NODES, PODS, Object, pod_name
+from .kinds import PODS, Object, pod_name
 from .request_constraints import Usage, request_constraints
 from .selector_constraints import selector_constraints
 from .spread_constraints import spread_constraints
@@ -141,7 +141,7 @@ def number_of_pods(world: World) -> Callable[[str], str]:
     running = Counter(entry.node for entry in world.objects[PODS].values() if entry.node)
 
     def full(name: str) -> str:
-        status = mapping((world.get(NODES, name) or {}).get("status"))
+        status = mapping((world.node(name) or {}).get("status"))
         most = amounts(mapping(status.get("allocatable"))).get("pods", 0.0)
         if running[name] < most:
             return ""

@@ -27,7 +27,6 @@ from .kinds import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     IMPOSSIBLE,
-    NODES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Object,
@@ -236,7 +235,7 @@ class _Demand:
 
     def fact(self, name: str) -> str:
         """Return what devices a node lacks; empty if that is not known."""
-        node = self.devices.world.get(NODES, name)
+        node = self.devices.world.node(name)
         if node is None:
             return ""
         allocation = mapping(mapping(self.claim.get("status")).get("allocation"))
@@ -465,7 +464,7 @@ class _Demand:
                 )
 
     def _setters(self, request: Mapping[str, Any]) -> list[str]:
-        nodes = self.devices.world.all(NODES)
+        nodes = self.devices.world.nodes()
         devices = [device for node in nodes for device in self.devices.on_node(node)]
         return sorted({setter for _, (_, setter) in self._tainted(request, devices)})[:3]
 

@@ -31,6 +31,7 @@ _REPORTED: Final = 50
 """The kubelet's default of nodeStatusMaxImages."""
 _SHOWN: Final = 3
 """Nodes that a sentence names."""
+_IMAGES: Final = b'"images":'
 
 
 def images_without_effect(
@@ -115,14 +116,17 @@ def with_images_of(world: World, pods: Iterable[Mapping[str, Any]]) -> World:
     """
     names = {str(name) for pod in pods for name in _named_by(pod["spec"])}
     names |= {f"{name}:latest" for name in names}
+    written = [orjson.dumps(name) for name in names]
     smaller = world.copy()
     for key, entry in world.objects[NODES].items():
-        node = entry.object()
-        if images := node["status"].get("images"):
-            node["status"]["images"] = [
-                image for image in images if not names.isdisjoint(image.get("names") or ())
-            ]
-            smaller.objects[NODES][key] = Entry(orjson.dumps(node))
+        node = world.node(key[1])
+        if node is None or _IMAGES not in entry.content:
+            continue
+        if any(name in entry.content for name in written):
+            images = entry.object()["status"]["images"]
+            named = [image for image in images if not names.isdisjoint(image.get("names") or ())]
+            node = {**node, "status": {**node["status"], "images": named}}
+        smaller.objects[NODES][key] = Entry(orjson.dumps(node))
     return smaller
 
 

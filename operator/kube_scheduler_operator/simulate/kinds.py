@@ -65,14 +65,16 @@ IMPOSSIBLE: Final = "simulation_"
 REPLICA_FAILURE: Final = "ReplicaFailure"
 """The condition of a workload whose pods the API server refuses."""
 
-_METADATA: Final = (
-    "name",
-    "namespace",
-    "uid",
-    "labels",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "ownerReferences",
+_METADATA: Final = frozenset(
+    (
+        "name",
+        "namespace",
+        "uid",
+        "labels",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "ownerReferences",
+    )
 )
 NAMES_ITS_NODE: Final[list[Object]] = [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]
 """What is kept of the managedFields of a pod that was created with spec.nodeName."""
@@ -119,36 +121,40 @@ _POD_SPEC: Final = frozenset(
     )
 )
 _MOST_FINALIZERS: Final = 10
-_POD_STATUS: Final = (
-    "allocatedResources",
-    "nominatedNodeName",
-    "phase",
-    "nodeAllocatableResourceClaimStatuses",
-    "extendedResourceClaimStatus",
-    "resourceClaimStatuses",
-    "resources",
-    "startTime",
+_POD_STATUS: Final = frozenset(
+    (
+        "allocatedResources",
+        "nominatedNodeName",
+        "phase",
+        "nodeAllocatableResourceClaimStatuses",
+        "extendedResourceClaimStatus",
+        "resourceClaimStatuses",
+        "resources",
+        "startTime",
+    )
 )
 _POD_CONDITIONS: Final = (
     "DisruptionTarget",  # the victim of a preemption keeps the other Pod from preempting more
     "PodResize",
     "PodScheduled",
 )
-_CONTAINER: Final = ("image", "name", "resources", "restartPolicy", "restartPolicyRules")
+_CONTAINER: Final = frozenset(("image", "name", "resources", "restartPolicy", "restartPolicyRules"))
 _PORT: Final = ("hostPort", "hostIP", "protocol", "containerPort")
-_VOLUMES: Final = (
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cinder",
-    "csi",
-    "ephemeral",
-    "gcePersistentDisk",
-    "iscsi",
-    "persistentVolumeClaim",
-    "portworxVolume",
-    "rbd",
-    "vsphereVolume",
+_VOLUMES: Final = frozenset(
+    (
+        "awsElasticBlockStore",
+        "azureDisk",
+        "azureFile",
+        "cinder",
+        "csi",
+        "ephemeral",
+        "gcePersistentDisk",
+        "iscsi",
+        "persistentVolumeClaim",
+        "portworxVolume",
+        "rbd",
+        "vsphereVolume",
+    )
 )
 """Sources of volumes that restrict where a pod can run; also those that CSI drivers have replaced,
 because they count for the limits of the drivers."""
@@ -183,9 +189,10 @@ def names_its_node(metadata: Mapping[str, Any]) -> bool:
 
     A binding sets it as well, and has no entry there.
     """
-    return any(
+    given = metadata.get("managedFields")
+    return bool(given) and any(
         "f:nodeName" in mapping(mapping(entry.get("fieldsV1")).get("f:spec"))
-        for entry in _items(metadata.get("managedFields"))
+        for entry in _items(given)
     )
 
 
@@ -200,16 +207,19 @@ def new_object(resource: Resource, name: str, namespace: str = "", **metadata: A
 
 
 def _kept(source: Any, fields: Container[str]) -> Object:
+    # This runs ten times for each pod of a world.
+    if not source:
+        return {}
     return {
         field: value
         for field, value in mapping(source).items()
-        if value is not None and field in fields
+        if field in fields and value is not None
     }
 
 
 def _items(source: Any) -> list[Mapping[str, Any]]:
     # Checking for dict first takes less than half the time of Mapping alone.
-    return [item for item in source or () if isinstance(item, (dict, Mapping))]
+    return [item for item in source if isinstance(item, (dict, Mapping))] if source else []
 
 
 def _conditions(
@@ -243,10 +253,9 @@ def _container(container: Mapping[str, Any]) -> Object:
 
 
 def _volume(volume: Mapping[str, Any]) -> Object | None:
-    for source in _VOLUMES:
-        if volume.get(source) is None:
+    for source, content in volume.items():
+        if source not in _VOLUMES or content is None:
             continue
-        content = volume[source]
         if source == "csi":  # attributes and secrets are for the driver
             content = _kept(content, ("driver",))
         return {"name": volume.get("name", ""), source: content}

@@ -20,7 +20,7 @@ from ..base.objects import mapping
 from ..base.times import rfc3339, timestamp
 from ..scheduling.policies.pods import Demand
 from .constraint import containers, different_texts
-from .kinds import NODES, PODS, Object, pod_name
+from .kinds import PODS, Object, pod_name
 from .nominations import nominated
 from .world import World
 
@@ -114,7 +114,7 @@ def _requested(metadata: Mapping[str, Any]) -> str:
 
 
 def _is_ready(world: World, name: str) -> bool:
-    node = world.get(NODES, name) or {}
+    node = world.node(name) or {}
     conditions = mapping(node.get("status")).get("conditions") or ()
     return all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
 

@@ -26,11 +26,10 @@ from .autoscaling_kinds import (
     MACHINE_SETS,
     OPENSHIFT,
     OPENSHIFT_MACHINE_SETS,
-    OWNER_KIND,
     STATUS_KEY,
     machine_owner,
 )
-from .kinds import HOSTNAME, NODES, Object
+from .kinds import HOSTNAME, Object
 from .new_nodes import (
     MOST_SOURCES,
     PODS_OF_A_NODE,
@@ -67,9 +66,6 @@ _MANAGED: Final = re.compile(
 """Labels of a Machine's template that Cluster API copies to its Node."""
 _TAINT: Final = re.compile(r"([^=:]+)(?:=([^:]*))?:(\w+)")
 
-_MARKS: Final = tuple(key.encode() for key in (*GROUP_LABELS, OWNER_KIND, MACHINE))
-"""Keys of which each node of a group has one, as `_group_of` reads them."""
-
 _Group = tuple[str, str]
 """Label and value, or kind and namespace/name of what makes machines."""
 
@@ -80,7 +76,7 @@ class _NodeGroup:
 
     title: str
     command: str
-    members: list[Object] = field(default_factory=list)
+    members: list[Mapping[str, Any]] = field(default_factory=list)
     status: GroupStatus | None = None
     machines: Object | None = None  # the MachineDeployment or MachineSet
 
@@ -109,7 +105,7 @@ def node_groups(world: World, pod: Mapping[str, Any]) -> Iterator[NodeMaker]:
 
 def has_groups(world: World) -> bool:
     """Return whether there is a node of which a group is known."""
-    return any(_group_of(node, {}) for node in world.all(NODES))
+    return any(_group_of(node, {}) for node in world.nodes())
 
 
 def members(world: World) -> Iterator[str]:
@@ -120,12 +116,9 @@ def members(world: World) -> Iterator[str]:
 
 def _groups(world: World, status: AutoscalerStatus | None) -> list[_NodeGroup]:
     machines, owners = _machine_groups(world), _owners(world)
-    members: dict[_Group, list[Object]] = {}
-    named: dict[str, Object] = {}
-    for entry in world.objects[NODES].values():
-        if status is None and not any(mark in entry.content for mark in _MARKS):
-            continue  # most clusters have no groups, and reading thousands of nodes takes long
-        node = entry.object()
+    members: dict[_Group, list[Mapping[str, Any]]] = {}
+    named: dict[str, Mapping[str, Any]] = {}
+    for node in world.nodes():
         if POOL_LABEL in mapping(node["metadata"].get("labels")):
             continue
         named[str(node["metadata"]["name"])] = node
@@ -208,7 +201,7 @@ def _key_of(name: str, groups: Iterable[_Group]) -> _Group | None:
     return None
 
 
-def _of_name(name: str, nodes: Mapping[str, Object]) -> list[Object]:
+def _of_name(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the nodes that have the name of their group before their own: on GKE and AKS."""
     last = re.escape(name.rpartition("/")[2].removesuffix("-grp"))
     pattern = re.compile(rf"{last}(?:-[0-9a-z]{{4}}|[0-9a-z]{{6}})")
@@ -260,7 +253,7 @@ def _annotation(obj: Mapping[str, Any], suffix: str) -> str:
 
 def _templates(group: _NodeGroup, number: int) -> Iterator[NodeTemplate]:
     if group.members:
-        kinds: dict[str, list[Object]] = {}
+        kinds: dict[str, list[Mapping[str, Any]]] = {}
         for node in group.members:
             kinds.setdefault(_kind(node), []).append(node)
         often = sorted(kinds.values(), key=lambda nodes: -len(nodes))[:_MOST_KINDS]

@@ -96,7 +96,9 @@ class _Cluster:
     demanded: list[Requirements]
     spread: frozenset[str]
     aliases: frozenset[str]
-    nodes: dict[str, list[Object]] = field(default_factory=dict)  # by NodePool; "" the others
+    nodes: dict[str, list[Mapping[str, Any]]] = field(
+        default_factory=dict
+    )  # by NodePool; "" the others
     claims: dict[str, list[Object]] = field(default_factory=dict)  # likewise, without their Node
     zones: frozenset[str] = frozenset()
     partial: set[str] = field(default_factory=set)  # NodePools with more labels than are tried
@@ -115,7 +117,7 @@ def node_pools(world: World, pod: Object) -> Iterator[NodeMaker]:
 def members(world: World) -> Iterator[str]:
     """Yield the names of the nodes of NodePools."""
     pools = {name for _, name in world.objects[NODE_POOLS]}
-    for node in world.all(NODES) if pools else ():
+    for node in world.nodes() if pools else ():
         if _labels(node).get(POOL_LABEL) in pools:
             yield str(node["metadata"]["name"])
 
@@ -136,7 +138,7 @@ def _cluster(world: World, pod: Object) -> _Cluster:
     )
     if len(demanded) > MOST_ALTERNATIVES:
         cluster.partial.update(name for _, name in world.objects[NODE_POOLS])
-    for node in world.all(NODES):
+    for node in world.nodes():
         pool = str(_labels(node).get(POOL_LABEL) or "")
         cluster.nodes.setdefault(pool, []).append(node)
     for claim in world.all(NODE_CLAIMS):

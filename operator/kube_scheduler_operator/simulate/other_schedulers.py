@@ -92,9 +92,15 @@ def found_scheduler(obj: Mapping[str, Any]) -> FoundScheduler | None:
 
 
 def _runs_one(container: Mapping[str, Any]) -> bool:
-    named = (container.get("image"), container.get("name"), *entries(container.get("command")))
-    words = (str(text) for text in named)
-    return any(_WORD in text and _NONE not in text for text in words) or any(_flags(container))
+    # Most containers have none of these words, and a world has tens of thousands of them.
+    command, args = container.get("command"), container.get("args")
+    named = [container.get("image"), container.get("name")]
+    if command or args:
+        named += entries(command)
+    for text in map(str, named):
+        if _WORD in text and _NONE not in text:
+            return True
+    return bool(command or args) and any(_flags(container))
 
 
 def _flags(container: Mapping[str, Any]) -> Iterator[str]:

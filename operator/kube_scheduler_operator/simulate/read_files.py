@@ -6,10 +6,12 @@ A List is read item by item, so that a file with 30,000 pods never exists as Pyt
 from __future__ import annotations
 
 import codecs
+import gc
 import json
 import os
 import re
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -186,17 +188,20 @@ class Input:
     def _add(self, obj: Mapping[str, Any], file: str) -> None:
         """Add an object to the world, or count it if scheduling does not read it."""
         kind = obj["kind"]
-        name = str(mapping(obj.get("metadata")).get("name") or "")
-        label = f"{kind} {name}".rstrip()
         if not obj.get("apiVersion") and kind in _KINDS:
-            raise WorldFileError(f"{file}: {label} has no apiVersion; add it")
+            raise WorldFileError(f"{file}: {_label(obj)} has no apiVersion; add it")
         try:
             check_quantities(obj)
             taken = self.world.add(obj)
         except (AttributeError, TypeError, ValueError) as error:
-            raise WorldFileError(f"{file}: {label}: {error}") from None
+            raise WorldFileError(f"{file}: {_label(obj)}: {error}") from None
         if not taken:
             self.ignored[kind] = self.ignored.get(kind, 0) + 1
+
+
+def _label(obj: Mapping[str, Any]) -> str:
+    name = str(mapping(obj.get("metadata")).get("name") or "")
+    return f"{obj['kind']} {name}".rstrip()
 
 
 def configuration_in(config_map: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -240,18 +245,21 @@ def check_quantities(obj: Mapping[str, Any]) -> None:
         _check_amounts(obj, path)
     if obj["kind"] != "Pod":
         return
+    spec = mapping(obj.get("spec"))
     for key in ("containers", "initContainers"):
-        listed = mapping(obj.get("spec")).get(key)
+        listed = spec.get(key)
         for index, container in enumerate(listed if isinstance(listed, list) else ()):
-            resources = mapping(mapping(container).get("resources"))
-            for field in ("requests", "limits"):
-                if field in resources:
+            resources = mapping(container).get("resources")
+            if resources:
+                for field in ("requests", "limits"):
                     _check_amounts(resources, (field,), "spec", f"{key}[{index}]", "resources")
 
 
 def _check_amounts(value: Any, path: tuple[str, ...], *before: str) -> None:
     for part in path:
         value = mapping(value).get(part)
+        if not value:
+            return
     for name, amount in mapping(value).items():
         try:
             quantity(str(amount))
@@ -294,7 +302,27 @@ def read_files(paths: list[Path]) -> Input:
     Raises:
         WorldFileError: a file cannot be read, or there is no object of a world.
     """
-    files, repetitions = Input(), Repetitions()
+    files = Input()
+    with _without_collections():
+        _read_into(files, paths)
+    files.world.complete()
+    return files
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Collect no garbage meanwhile: what is read has no cycles, and looking for them takes long."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _read_into(files: Input, paths: list[Path]) -> None:
+    repetitions = Repetitions()
     for path, is_named in _files(paths):
         text = _text(path)
         try:
@@ -309,8 +337,6 @@ def read_files(paths: list[Path]) -> Input:
                 raise WorldFileError(f"{path}: the file is cut off; write it again") from None
             message = " ".join(str(error).split())
             raise WorldFileError(f"{path}: this is neither JSON nor YAML: {message}") from None
-    files.world.complete()
-    return files
 
 
 def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:

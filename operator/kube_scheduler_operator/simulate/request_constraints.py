@@ -16,7 +16,7 @@ from ..base.objects import mapping
 from ..base.quantities import amounts
 from ..scheduling.policies.pods import Demand
 from .constraint import Change, Constraint, Rank, RuleRepair, containers, quantity_text
-from .kinds import NODES, Object
+from .kinds import Object
 from .utilization import FreeAmounts
 from .world import World
 
@@ -96,7 +96,7 @@ def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepa
         text = f"make the device plugin of {resource} run on a node"
     else:
         return
-    statuses = (mapping(node.get("status")) for node in world.all(NODES))
+    statuses = (mapping(node.get("status")) for node in world.nodes())
     if not any(amounts(mapping(status.get("allocatable"))).get(resource) for status in statuses):
         yield RuleRepair(f"{text}: no node has {resource}", remove, rank=Rank.MEND)
 

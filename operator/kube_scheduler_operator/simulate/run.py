@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,11 +43,10 @@ from .world import World
 _LONGEST_MESSAGE: Final = 64 * 1024
 """Characters that are kept of kube-scheduler's message about a pod: it may name thousands of
 resources."""
-_QUIET: Final = 0.3
-"""Seconds without a decision after which waiting pods count as final."""
 _QUIET_AFTER_PREEMPTION: Final = 3.0
+"""Seconds without a decision after which waiting pods count as final."""
 _QUIET_WITH_PENDING: Final = 1.2
-"""The same while pods wait, which are tried again after a back-off of a second."""
+"""The same after a pod was placed: waiting ones are tried again after a back-off of a second."""
 _IDLE: Final = 1.0
 """Seconds without a decision after which a sentinel asks whether pods are tried at all."""
 _POLL: Final = 0.01
@@ -200,6 +200,8 @@ class Run:
         self.extenders = InProcessExtenders(chosen, self._store, self._clock)
         self._schedulers: list[_Scheduler] = []  # those that were started
         self._queues: dict[str, _Scheduler] = {}  # namespace/name of fed pods -> who decides
+        self._undecided: set[str] = set()  # namespace/name of the pods that are waited for
+        self._all_decided = asyncio.Event()
         self._changed = time.monotonic()
         self._deadline = self._changed + options.seconds
         # (namespace/name, node) of all pods that were preempted
@@ -372,10 +374,12 @@ class Run:
             waiting = [decision for decision in self.decisions.values() if not decision.node]
             if not waiting:
                 return
-            preempts = any(map(self._preempts, waiting))
-            quiet = _QUIET_AFTER_PREEMPTION if preempts else _QUIET
-            if len(waiting) < len(self.decisions):
-                quiet = max(quiet, _QUIET_WITH_PENDING)
+            # If none was placed and none preempts, nothing has changed that could let one fit.
+            quiet = 0.0
+            if any(map(self._preempts, waiting)):
+                quiet = _QUIET_AFTER_PREEMPTION
+            elif len(waiting) < len(self.decisions):
+                quiet = _QUIET_WITH_PENDING
             # A process that gets no processor is quiet as well.
             if time.monotonic() - self._changed > quiet and await self._are_queues_empty(waiting):
                 return
@@ -444,6 +448,8 @@ class Run:
 
     async def _decided(self, fed: Sequence[str]) -> None:
         waiting = set(fed)
+        self._undecided = {key for key in fed if not self.decisions[key].decided}
+        self._all_decided.clear()
         sentinels: list[tuple[_Scheduler, PodDecision]] = []
         while True:
             waiting = {key for key in waiting if not self.decisions[key].decided}
@@ -462,7 +468,9 @@ class Run:
             if not_tried:
                 continue
             # Many pods take longer, and looking at all of them takes time from the API server.
-            await asyncio.sleep(max(_POLL, len(waiting) * _POLL_OF_A_POD))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(_POLL, len(waiting) * _POLL_OF_A_POD)):
+                    await self._all_decided.wait()
 
     def _check(self, waiting: int) -> None:
         """Raise SimulationError if nothing more can be learned from this run."""
@@ -532,6 +540,7 @@ class Run:
         self._is_bound = True
         if decision is not None:
             decision.node, decision.reason, decision.message = node, "", ""
+            self._note(decision)
 
     def unschedulable(self, pod: Object) -> None:
         decision = self.decisions.get(pod_name(pod))
@@ -544,6 +553,13 @@ class Run:
             decision.reason = condition.get("reason") or UNSCHEDULABLE
             decision.message = str(condition.get("message") or "")[:_LONGEST_MESSAGE]
         decision.nominated = nominated(pod)
+        self._note(decision)
+
+    def _note(self, decision: PodDecision) -> None:
+        if decision.decided and decision.pod in self._undecided:
+            self._undecided.remove(decision.pod)
+            if not self._undecided:
+                self._all_decided.set()
 
     def deleted(self, pod: Object) -> None:
         self._changed = time.monotonic()

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..base.objects import controller_of, mapping
 from .constraint import Change, Constraint, Rank, RuleRepair, no_edits
 from .edits import Edit
-from .kinds import NODES, Object
+from .kinds import Object
 from .node_rules import NAME, REQUIRED
 from .runtime_classes import class_selector, runtime_class
 from .world import World
@@ -127,7 +127,7 @@ class _Labels:
 
     @cached_property
     def _of_nodes(self) -> Mapping[str, Mapping[str, str]]:
-        nodes = self._world.all(NODES)
+        nodes = self._world.nodes()
         return {node["metadata"]["name"]: mapping(node["metadata"].get("labels")) for node in nodes}
 
     @cached_property

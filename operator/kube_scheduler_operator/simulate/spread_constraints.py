@@ -121,22 +121,27 @@ class _Spread:
         return self.rule.get("labelSelector") is not None
 
     @cached_property
-    def domains(self) -> Mapping[str, list[Object]]:
+    def domains(self) -> Mapping[str, list[Mapping[str, Any]]]:
         """The nodes that count, by the value of the topologyKey."""
-        domains: dict[str, list[Object]] = {}
-        for node in self.world.all(NODES):
+        domains: dict[str, list[Mapping[str, Any]]] = {}
+        for node in self.world.nodes():
             labels = mapping(node["metadata"].get("labels"))
             if all(key in labels for key in self.keys) and self._counts(node):
                 domains.setdefault(labels[self.key], []).append(node)
         return domains
 
+    @cached_property
+    def _domain_of(self) -> Mapping[str, str]:
+        """The domain of each node that has the label, whether it counts or not."""
+        labels = ((node, mapping(node["metadata"].get("labels"))) for node in self.world.nodes())
+        return {node["metadata"]["name"]: own[self.key] for node, own in labels if self.key in own}
+
     @property
     def unlabelled(self) -> bool:
         """Whether some node has no label of this key."""
-        nodes = self.world.all(NODES)
-        return any(self.key not in mapping(node["metadata"].get("labels")) for node in nodes)
+        return len(self._domain_of) < len(self.world.objects[NODES])
 
-    def _counts(self, node: Object) -> bool:
+    def _counts(self, node: Mapping[str, Any]) -> bool:
         spec = self.pod["spec"]
         affinity = self.rule.get("nodeAffinityPolicy") or _HONOR
         if affinity == _HONOR and not admits(spec, node):
@@ -178,13 +183,11 @@ class _Spread:
 
     def fact(self, name: str) -> str:
         """Return why a node breaks the rule; empty: it does not, as far as is known."""
-        node = self.world.get(NODES, name)
-        labels = mapping(mapping((node or {}).get("metadata")).get("labels"))
-        if self.key not in labels:
+        domain = self._domain_of.get(name)
+        if domain is None:
             return (
                 f"the node has no label {self.key}, the topologyKey of a topologySpreadConstraint"
             )
-        domain = labels[self.key]
         if self.skew(domain) <= self.most:
             return ""
         chosen = written(self.selector) or "any labels"
@@ -232,7 +235,7 @@ class _Spread:
         return str(self.rule.get("nodeTaintsPolicy") or "Ignore")
 
     @cached_property
-    def closed(self) -> tuple[str, Object] | None:
+    def closed(self) -> tuple[str, Mapping[str, Any]] | None:
         """A domain with the minimum whose nodes all have taints that keep the pod away."""
         for domain, nodes in sorted(self.domains.items()):
             if len(self.counted[domain]) == self.least and all(

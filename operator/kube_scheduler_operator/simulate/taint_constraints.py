@@ -12,7 +12,7 @@ from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME
 from ..base.objects import mapping
 from .constraint import Change, Constraint, Rank, RuleRepair
 from .edits import Edit
-from .kinds import NODES, Object
+from .kinds import Object
 from .node_rules import BLOCKING, written_taint
 from .world import World
 
@@ -104,7 +104,7 @@ def taint_constraints(spec: Mapping[str, Any], world: World) -> Iterator[Constra
         others=partial(_uncordoned, world),
     )
     nodes_by_taint: Counter[tuple[str, str, str]] = Counter()
-    for node in world.all(NODES):
+    for node in world.nodes():
         for taint in node["spec"].get("taints") or ():
             if taint.get("effect") in BLOCKING:
                 key = (taint["key"], taint.get("value") or "", taint["effect"])
@@ -116,7 +116,7 @@ def taint_constraints(spec: Mapping[str, Any], world: World) -> Iterator[Constra
 
 def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
     for name in nodes:
-        if mapping((world.get(NODES, name) or {}).get("spec")).get("unschedulable"):
+        if mapping((world.node(name) or {}).get("spec")).get("unschedulable"):
             yield Edit(f"Node {name}", "spec.unschedulable", True)
 
 
@@ -189,7 +189,7 @@ def _condition(key: str) -> _Condition | None:
 
 def _reported(world: World, text: str, name: str) -> str:
     """Add what the kubelet reports about a node that is not Ready."""
-    status = mapping((world.get(NODES, name) or {}).get("status"))
+    status = mapping((world.node(name) or {}).get("status"))
     for condition in status.get("conditions") or ():
         message = foreign(str(condition.get("message") or ""), FOREIGN_MESSAGE)
         if condition.get("type") == "Ready" and condition.get("status") != "True" and message:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.quantities import CPU, MEMORY, amounts
-from .kinds import NODES, PODS
+from .kinds import PODS
 from .leaving import held
 from .scenario import belongs_to_node
 from .world import Entry, World
@@ -96,7 +96,7 @@ class FreeAmounts:
         # node -> resource -> amount; CPU in millicores, others in base units
         self.allocatable = {
             node["metadata"]["name"]: amounts(node["status"].get("allocatable"))
-            for node in world.all(NODES)
+            for node in world.nodes()
         }
         self._pods: dict[str, list[Entry]] = {}
         for entry in world.objects[PODS].values():
@@ -115,7 +115,7 @@ class FreeAmounts:
 def utilization_of(world: World) -> Utilization:
     """Return the utilization by the bound pods of a world."""
     utilization = Utilization()
-    for node in world.all(NODES):
+    for node in world.nodes():
         name = node["metadata"]["name"]
         utilization.allocatable[name] = amounts(node["status"].get("allocatable"))
         utilization.requests[name], utilization.pods[name] = {}, 0

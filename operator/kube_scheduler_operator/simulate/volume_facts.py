@@ -21,7 +21,6 @@ from .kinds import (
     CSI_DRIVERS,
     CSI_NODES,
     HOSTNAME,
-    NODES,
     PODS,
     VOLUMES,
     Object,
@@ -153,7 +152,7 @@ def missing_labels(volume: Mapping[str, Any], world: World) -> Mapping[str, Sequ
     for one in requirements(terms[0]) if len(terms) == 1 else ():
         if one.operator == "In" and one.values:
             demanded[one.key] = list(one.values)
-    for node in world.all(NODES) if demanded else ():
+    for node in world.nodes() if demanded else ():
         labels = mapping(node["metadata"].get("labels"))
         demanded = {
             key: values for key, values in demanded.items() if labels.get(key) not in values
@@ -181,7 +180,7 @@ def _reports(storage_class: Mapping[str, Any], world: World) -> list[Object]:
 
 
 def _labels(world: World, node: str) -> Mapping[str, str]:
-    return mapping((world.get(NODES, node) or {"metadata": {}})["metadata"].get("labels"))
+    return mapping((world.node(node) or {"metadata": {}})["metadata"].get("labels"))
 
 
 def _affinity(
@@ -196,7 +195,7 @@ def _affinity(
     wanted = _written_terms(terms)
     some = any(
         matches(term, mapping(node["metadata"].get("labels")))
-        for node in world.all(NODES)
+        for node in world.nodes()
         for term in terms
     )
     alone = "" if some else ", which no node has"

@@ -80,6 +80,10 @@ class World:
     # Pods and workloads that run a scheduler, also those that the operator does not configure
     schedulers: list[FoundScheduler] = field(default_factory=list)
     groups: dict[str, str] = field(default_factory=dict)  # PodGroup of Volcano -> its state
+    # the Nodes that were read, which all copies of this world share
+    _nodes: dict[Key, tuple[Entry, Object]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def add(self, obj: Mapping[str, Any]) -> bool:
         """Add what scheduling reads of an object; return False for another kind or a finished pod.
@@ -146,6 +150,22 @@ class World:
     def all(self, resource: Resource) -> Iterator[Object]:
         return (entry.object() for entry in self.objects[resource].values())
 
+    def node(self, name: str) -> Mapping[str, Any] | None:
+        """Return a Node without its images, shared and not to be changed; None without one."""
+        key = ("", name)
+        entry = self.objects[NODES].get(key)
+        if entry is None:
+            return None
+        known = self._nodes.get(key)
+        if known is None or known[0] is not entry:
+            known = self._nodes[key] = (entry, entry.object())
+            known[1]["status"].pop("images", None)
+        return known[1]
+
+    def nodes(self) -> Iterator[Mapping[str, Any]]:
+        """Yield all Nodes like `node`: questions read them many times."""
+        return (node for _, name in self.objects[NODES] if (node := self.node(name)) is not None)
+
     def pending(self) -> list[Object]:
         """Return the pods without a node, oldest first."""
         pods = [entry.object() for entry in self.objects[PODS].values() if not entry.node]
@@ -154,7 +174,9 @@ class World:
     def copy(self) -> World:
         """Return a world that can be changed without changing this one."""
         objects = {resource: dict(entries) for resource, entries in self.objects.items()}
-        return replace(self, objects=objects, notes=list(self.notes), ended=dict(self.ended))
+        copied = replace(self, objects=objects, notes=list(self.notes), ended=dict(self.ended))
+        copied._nodes = self._nodes
+        return copied
 
     def drop_annotations(self) -> None:
         """Keep only the annotations of Nodes that kube-scheduler reads."""

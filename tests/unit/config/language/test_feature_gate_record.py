@@ -23,6 +23,7 @@ const (
 \tLonely featuregate.Feature = "Lonely"
 \tShort = "NotAsItsConstant"
 \tCast = featuregate.Feature("Cast")
+\tCompatible featuregate.Feature = "OnOnceThatIsLeastCompatible"
 )
 
 var versioned = map[featuregate.Feature]featuregate.VersionedSpecs{
@@ -34,6 +35,11 @@ var versioned = map[featuregate.Feature]featuregate.VersionedSpecs{
 \tShort: {
 \t\t{Version: version.MustParse("1.0"), Default: true, PreRelease: featuregate.GA},
 \t\t{Version: version.MustParse("1.31"), Default: false, LockToDefault: true},
+\t},
+\tCompatible: {
+\t\t{Version: version.MustParse("1.31"), Default: false, PreRelease: featuregate.Beta},
+\t\t{Version: version.MustParse("1.32"), Default: true, PreRelease: featuregate.Beta, \
+MinCompatibilityVersion: version.MustParse("1.32")},
 \t},
 \t// Commented: {{Default: true}},
 \tgenericfeatures.Served: {
@@ -98,6 +104,8 @@ def test_the_gates_of_a_version_are_read_from_its_sources(
         "AllAlpha": "off",
         "AllBeta": "off",
         "Cast": "on!",
+        # A program is compatible with the minor version before its own.
+        "OnOnceThatIsLeastCompatible": "on,beta" if minor > 32 else "off,beta",
         "NotAsItsConstant": "off!,needs=Plain+ServedByApiserver",
         "Plain": plain,
         "ServedByApiserver": "on,beta,needs=Cast",

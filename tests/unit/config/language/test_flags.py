@@ -171,7 +171,7 @@ def test_feature_gates_of_a_version_on_record(value: str, part: str) -> None:
         ),
         (
             "DRAConsumableCapacity=false",
-            37,
+            38,
             "DRAConsumableCapacity",
             "feature gate DRAFractionalCapacityRange is enabled and needs DRAConsumableCapacity, "
             "which is disabled; add DRAFractionalCapacityRange=false, or enable "
