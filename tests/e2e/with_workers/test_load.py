@@ -13,6 +13,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,8 +24,10 @@ from cluster.console import run
 from cluster.observe import until
 from kube_scheduler_operator.base.names import LOAD_ANNOTATION
 
+from ...expect import condition_of
 from ..conftest import (
     LOAD_POLICIES,
+    OPERATOR_SETTINGS,
     PODS,
     PODS_IN_DEFAULT,
     REPOSITORY,
@@ -51,6 +54,7 @@ from ..workloads import (
 EXAMPLE = REPOSITORY / "docs/examples/load-aware.yaml"
 NAME = "crane-scheduler"
 POLICY = f"{LOAD_POLICIES}/default"
+CHECK = "PlacementCheckProgressing"
 AVERAGE = "cpu_usage_avg_5m"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 ANYWHERE = [{"operator": "Exists"}]
@@ -294,6 +298,62 @@ def _reports(cluster: Cluster, *parts: str) -> bool:
     found = conditions(cluster.api.request("GET", POLICY)).get("Degraded", {})
     message = found.get("message", "")
     return found.get("status") == "True" and all(part in message for part in parts)
+
+
+@pytest.fixture
+def gate(load: Cluster) -> Iterator[None]:
+    """OperatorSettings with a Gate, which remember what runs."""
+    group = "kube-scheduler-operator.dev/v1alpha1"
+    spec = {"placementCheck": {"mode": "Gate", "timeoutSeconds": 240}}
+    kind = {"apiVersion": group, "kind": "OperatorSettings", "metadata": {"name": "cluster"}}
+    load.api.request("POST", OPERATOR_SETTINGS, {**kind, "spec": spec})
+
+    def remembered(path: str) -> bool:
+        status = load.api.request("GET", path).get("status", {})
+        return bool((status.get("placementCheck") or {}).get("ran"))
+
+    for path in (f"{OPERATOR_SETTINGS}/cluster", f"{SECONDARY_SCHEDULERS}/{NAME}"):
+        until(partial(remembered, path), 60, f"{path} does not remember what runs")
+    yield
+    load.api.request("DELETE", f"{OPERATOR_SETTINGS}/cluster")
+
+
+@pytest.mark.usefixtures("gate")
+def test_with_a_gate_edits_of_limits_and_of_an_agents_policy_are_held(load: Cluster) -> None:
+    """What filters reject at another load than that of the moment is not known."""
+    rules = _spec(load, EXAMPLE.read_text())["predicates"]
+    tighter = [{**rule, "maxLimit": "1%"} for rule in rules]
+
+    def accepted() -> tuple[str, str, str]:
+        return condition_of(load.api.request("GET", POLICY), "Accepted")
+
+    load.api.request("PATCH", POLICY, {"spec": {"predicates": tighter}})
+    try:
+        until(lambda: accepted()[:2] == ("False", "Waiting"), 60, lambda: f"{accepted()}")
+        until(lambda: "the edit is held" in load.condition(CHECK)[1], 240,
+              lambda: f"not held: {load.condition(CHECK)}")  # fmt: skip
+        print(load.condition(CHECK)[1], accepted()[2], sep="\n")
+        assert "LoadPolicy" in load.condition(CHECK)[1]
+    finally:
+        load.api.request("PATCH", POLICY, {"spec": {"predicates": rules}})
+    until(lambda: accepted()[0] == "True", 60, lambda: f"{accepted()}")
+
+    extender = f"{SCHEDULER_EXTENDERS}/load-aware"
+    agent = load.api.request("GET", extender)["spec"]["agent"]
+
+    def held() -> str:
+        found = load.api.request("GET", f"{SECONDARY_SCHEDULERS}/{NAME}")
+        return condition_of(found, CHECK)[2]
+
+    policies = [*agent["policies"], {"name": "safe-overload", "arguments": {"utilization": 1}}]
+    load.api.request("PATCH", extender, {"spec": {"agent": {"policies": policies}}})
+    try:
+        until(lambda: "the edit is held" in held(), 240, lambda: f"not held: {held()}")
+        print(held())
+        assert "load-aware" in held()
+    finally:
+        load.api.request("PATCH", extender, {"spec": {"agent": agent}})
+    until(lambda: "the edit is held" not in held(), 60, held)
 
 
 def test_without_the_annotator_load_is_ignored_and_pods_are_scheduled(

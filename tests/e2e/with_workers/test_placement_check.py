@@ -8,19 +8,23 @@ import pytest
 
 from cluster.observe import KUBESCHEDULER, delete_pod, schedule_pod, until
 
-from ..conftest import OPERATOR_SETTINGS, Cluster
+from ...expect import condition_of
+from ..conftest import OPERATOR_SETTINGS, PODS_IN_DEFAULT, SECONDARY_SCHEDULERS, Cluster
+from ..workloads import apply, create, placed, wait_for
+from ..workloads import pod as pod_of
 from .test_simulation import all_gone
 
 CONDITION = "PlacementCheckProgressing"
 ANNOTATION = "kube-scheduler-operator.dev/placement-check"
+SECONDARY = "held"
 
 
-def only_in(pool: str) -> dict[str, object]:
-    """Overrides with which Pods fit on nodes of a pool only."""
+def only_in(pool: str, scheduler: str = "default-scheduler") -> dict[str, object]:
+    """A profile with which Pods fit on nodes of a pool only, in a list of profiles."""
     term = {"matchExpressions": [{"key": f"example.com/{pool}", "operator": "Exists"}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     affinity = {"name": "NodeAffinity", "args": {"addedAffinity": required}}
-    return {"profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [affinity]}]}
+    return {"profiles": [{"schedulerName": scheduler, "pluginConfig": [affinity]}]}
 
 
 @pytest.fixture
@@ -107,3 +111,46 @@ def test_warn_reports_the_same_edit_and_rolls_it_out(
     note = cluster.revision_status(before + 1)[ANNOTATION]
     assert note.startswith("reported only (Warn): ")
     assert "could no longer be placed" in note
+
+
+@pytest.fixture
+def secondary(cluster: Cluster) -> Iterator[str]:
+    """A SecondaryScheduler whose Pod runs; the path of the object."""
+    path = f"{SECONDARY_SCHEDULERS}/{SECONDARY}"
+    group = "kube-scheduler-operator.dev/v1alpha1"
+    kind = {"apiVersion": group, "kind": "SecondaryScheduler"}
+    spec = {"namespace": "kube-scheduler-operator", "replicas": 1}
+    apply(cluster, {**kind, "metadata": {"name": SECONDARY}, "spec": spec})
+    wait_for(cluster, path, timeout=120, Available="True", Progressing="False")
+    create(cluster, pod_of("of-secondary", SECONDARY))
+    placed(cluster, "of-secondary")
+    yield path
+    cluster.api.request("DELETE", f"{PODS_IN_DEFAULT}/of-secondary")
+    cluster.api.request("DELETE", path)
+
+
+def test_gate_holds_an_edit_of_a_secondary_scheduler_and_names_its_pods(
+    cluster: Cluster, check: Callable[[str], None], secondary: str
+) -> None:
+    check("Gate")
+
+    def condition() -> tuple[str, str]:
+        status, _, message = condition_of(cluster.api.request("GET", secondary), CONDITION)
+        return status, message
+
+    def record() -> dict[str, object]:
+        status = cluster.api.request("GET", secondary).get("status", {})
+        return dict(status.get("placementCheck") or {})
+
+    until(lambda: bool(record().get("ran")), 60, "what runs is not remembered")
+    cluster.api.request("PATCH", secondary, {"spec": only_in("held", SECONDARY)})
+    until(lambda: "the edit is held" in condition()[1], 240, lambda: f"not held: {condition()}")
+    print(condition()[1])
+    assert "1 running pod could no longer be placed: " in condition()[1]
+    assert "default/of-secondary" in condition()[1]
+    assert cluster.condition(CONDITION)[0] == "False", "the control plane's scheduler does not wait"
+    shown = cluster.plugin("rollout", "approve", "--scheduler", SECONDARY, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "could no longer be placed" in shown.stdout
+    cluster.api.request("PATCH", secondary, {"spec": {"profiles": None}})
+    until(lambda: condition()[0] == "False", 60, lambda: f"still held: {condition()}")
