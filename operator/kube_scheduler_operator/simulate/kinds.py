@@ -136,6 +136,8 @@ _POD_CONDITIONS: Final = (
 )
 _CONTAINER: Final = ("image", "name", "resources", "restartPolicy", "restartPolicyRules")
 _PORT: Final = ("hostPort", "hostIP", "protocol", "containerPort")
+IMAGE_VOLUME: Final = "image"
+"""The source of volumes that ImageLocality scores from 1.36 on; it restricts nothing."""
 _VOLUMES: Final = (
     "awsElasticBlockStore",
     "azureDisk",
@@ -144,13 +146,14 @@ _VOLUMES: Final = (
     "csi",
     "ephemeral",
     "gcePersistentDisk",
+    IMAGE_VOLUME,
     "iscsi",
     "persistentVolumeClaim",
     "portworxVolume",
     "rbd",
     "vsphereVolume",
 )
-"""Sources of volumes that restrict where a pod can run; also those that CSI drivers have replaced,
+"""Sources of volumes that matter for where a pod runs; also those that CSI drivers have replaced,
 because they count for the limits of the drivers."""
 _VOLUME_SPEC: Final = (
     "accessModes",
@@ -249,6 +252,8 @@ def _volume(volume: Mapping[str, Any]) -> Object | None:
         content = volume[source]
         if source == "csi":  # attributes and secrets are for the driver
             content = _kept(content, ("driver",))
+        elif source == IMAGE_VOLUME:
+            content = _kept(content, ("reference",))
         return {"name": volume.get("name", ""), source: content}
     return None
 
@@ -260,8 +265,8 @@ def _pod(pod: Mapping[str, Any]) -> Object:
         if containers := [_container(item) for item in _items(source.get(field))]:
             spec[field] = containers
     volumes = [_volume(volume) for volume in _items(source.get("volumes"))]
-    if restricting := [volume for volume in volumes if volume is not None]:
-        spec["volumes"] = restricting
+    if kept := [volume for volume in volumes if volume is not None]:
+        spec["volumes"] = kept
     reported = pod.get("status") or {}
     status = _kept(reported, _POD_STATUS)
     # A pod that is resized counts with what its containers have got.
