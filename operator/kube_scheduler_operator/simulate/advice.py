@@ -17,8 +17,9 @@ from ..scheduling.policies.pods import Demand
 from .constraint import Constraint, Rank, different_texts, no_edits, quantity_text
 from .constraints import FAMILIES, without
 from .decisions import PodDecision
-from .diagnosis import Awaited, Cause, Diagnosis, Fix, Group
+from .diagnosis import Awaited, Cause, Diagnosis, Group
 from .edits import Edit, edits
+from .fix import Fix
 from .kinds import BY_KIND, HOSTNAME, IMPOSSIBLE, NODES, PODS, Object, pod_name
 from .leaving import LeavingPod, leaving_pods, reserving_pods, resized
 from .less import reduce_request
