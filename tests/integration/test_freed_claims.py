@@ -20,11 +20,7 @@ from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate import probes
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.kinds import PODS
-from kube_scheduler_operator.simulate.lifts import (
-    _NOT_KNOWN,
-    CLAIM_WITNESS,
-    witness_profiles,
-)
+from kube_scheduler_operator.simulate.lifts import CLAIM_WITNESS, witness_profiles
 from kube_scheduler_operator.simulate.run import Run, RunOptions, gates_of
 
 from .test_held_rooms import world_of
@@ -164,21 +160,33 @@ def test_a_lifted_pod_gives_its_device_up_and_has_it_again(version: str) -> None
 
 
 @pytest.mark.parametrize("version", [releases.PINNED[minor] for minor in sorted(releases.PINNED)])
-def test_kube_scheduler_names_a_claim_that_it_has_not_read(version: str) -> None:
-    world = world_of([node("a", "x"), device_class(), slice_of("a"), *running("o", "a", WAYS[0])])
+def test_kube_scheduler_names_a_claim_only_while_it_has_not_read_it(version: str) -> None:
+    """The class of the claim that it has read does not exist, so each Pod is refused."""
+    known = next(each for each in devices() if each["kind"] == "ResourceClaim")
+    known["metadata"]["name"] = "is-known"
+    (request,) = known["spec"]["devices"]["requests"]
+    request["exactly"]["deviceClassName"] = "no-class"
+    objects = [node("a", "x"), device_class(), slice_of("a"), *running("o", "a", WAYS[0]), known]
+    world = world_of(objects)
     program = binaries.provide_scheduler(version)
     options = RunOptions(program, default_configuration())
     profile = {"schedulerName": "default-scheduler"}
     witness = witness_profiles(profile, gates_of(options), world)
     names = frozenset(own["schedulerName"] for own in witness)
     assert CLAIM_WITNESS in names
-    missing = pod("missing", "1", schedulerName=CLAIM_WITNESS)
-    missing["metadata"] |= {"uid": "missing", "namespace": "default"}
-    missing["spec"]["resourceClaims"] = [{"name": "none", "resourceClaimName": "none"}]
+    asked = []
+    for claim in ("is-missing", "is-known"):
+        made = pod(claim[3:], "1", schedulerName=CLAIM_WITNESS)
+        made["metadata"] |= {"uid": claim, "namespace": "default"}
+        made["spec"]["resourceClaims"] = [{"name": "none", "resourceClaimName": claim}]
+        asked.append(made)
 
-    async def decided() -> str:
+    async def messages() -> list[str]:
         async with Run(world, replace(options, profiles=witness, probes=names)) as run:
-            (decision,) = (await run.schedule([missing], settle=False)).values()
-            return decision.message
+            decisions = await run.schedule(asked, settle=False)
+            return [decision.message for decision in decisions.values()]
 
-    assert _NOT_KNOWN in asyncio.run(decided())
+    missing, refused = asyncio.run(messages())
+    assert "is-missing" in missing
+    assert "no-class" in refused
+    assert "is-known" not in refused

@@ -1,6 +1,9 @@
-"""Images that no Pod of a question names are not sent to kube-scheduler, which decides alike.
+"""Which images of nodes and Pods kube-scheduler reads.
+
+Images that no Pod of a question names are not sent to kube-scheduler, which decides alike.
 
 Each node has images of other Pods as well; one has those of the Pod, under a name without its tag.
+Images of volumes count from 1.36 on.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from cluster import binaries
+from cluster import binaries, releases
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.decisions import PodDecision
 from kube_scheduler_operator.simulate.image_names import with_images_of
@@ -62,3 +65,25 @@ def test_scores_are_those_with_all_images(version: str) -> None:
     sent = {obj["metadata"]["name"]: obj["status"].get("images", ())
             for obj in with_images_of(world(), [asked]).all(NODES)}  # fmt: skip
     assert {name: len(own) for name, own in sent.items()} == {"a": 2, "b": 1, "c": 0}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_image_of_a_volume_counts_from_1_36_on(version: str) -> None:
+    """A Pod as a user writes it: what decides is what a world keeps of it."""
+    binary = binaries.provide(["kube-scheduler"], version)["kube-scheduler"]
+    options = RunOptions(binary, default_configuration(), scores=True, seconds=60)
+    made = world()
+    source = {"reference": "web", "pullPolicy": "IfNotPresent"}
+    assert made.add(pod("p", volumes=[{"name": "model", "image": source}]))
+    made.complete()
+    asked = made.pending()
+
+    async def decide() -> PodDecision:
+        async with Run(made, options, asked) as run:
+            (decision,) = (await run.schedule(asked)).values()
+            return decision
+
+    scores = asyncio.run(decide()).scores
+    points = [scores[name]["ImageLocality"] for name in "abc"]
+    assert points[1:] == [0, 0]
+    assert (points[0] > 0) is (releases.minor(version) >= 36)

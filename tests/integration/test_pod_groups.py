@@ -6,6 +6,7 @@ PodGroups, and decides about each as a whole.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from kube_scheduler_operator.__main__ import kubectl_plugin
 
 from .test_kinds_against_binary import VERSIONS
 from .test_kinds_decide import of
-from .test_why import ZONE, node, pod
+from .test_why import ZONE, apply, node, pod
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(600, func_only=True)]
 
@@ -211,6 +212,61 @@ def test_a_group_in_one_domain(run: Run, version: str) -> None:
     )
     # Without the gate, the constraint does not count.
     assert run(version, objects, gates(version), "why", "podgroup/g")["group"]["now"]["placed"]
+
+
+def _of_replica_set(pods: list[Object]) -> Object:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r"}
+    for one in pods:
+        one["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+    return of("ReplicaSet", "r", {"replicas": len(pods)}, "apps/v1")
+
+
+@pytest.mark.parametrize("version", GROUPED)
+@pytest.mark.parametrize(
+    ("least", "count", "cpu", "kinds"),
+    [(4, 2, "100m", ["mend", "rule"]), (4, 4, "1300m", ["rule"])],
+    ids=["a Pod more", "a smaller minCount"],
+)
+def test_the_patch_of_a_fix_makes_the_group_fit_on_its_nodes(
+    run: Run, version: str, least: int, count: int, cpu: str, kinds: list[str]
+) -> None:
+    objects = [node("a", "x"), gang(version, least), *members(version, count, cpu)]
+    _check_patches(run, version, objects, gates(version), kinds)
+
+
+@pytest.mark.parametrize("version", WHOLE)
+def test_the_patch_that_drops_a_domain_makes_the_group_fit(run: Run, version: str) -> None:
+    group = gang(version, 3, schedulingConstraints={"topology": [{"key": ZONE}]})
+    objects = [node("a", "x"), node("b", "y"), group, *members(version, 3, "2")]
+    on = gates(version, "TopologyAwareWorkloadScheduling=true")
+    _check_patches(run, version, objects, on, ["rule", "drop"])
+
+
+def _check_patches(
+    run: Run, version: str, objects: list[Object], on: str, kinds: list[str]
+) -> None:
+    """Apply each patch, and compare where the group is placed with the nodes of its fix."""
+    group = run(version, objects, on, "why", "podgroup/g")["group"]
+    assert [fix["kind"] for fix in group["fixes"]] == kinds
+    for fix in group["fixes"]:
+        by_name = {(one["kind"], one["metadata"]["name"]): one for one in copy.deepcopy(objects)}
+        apply(by_name, fix["patch"])
+        changed = run(version, [*by_name.values()], on, "why", "podgroup/g")["group"]
+        placed = changed["now"]["placed"]
+        assert len(placed) >= changed["minCount"], fix
+        # Of two nodes that are alike, chance decides which one it is.
+        assert len({*placed.values()}) == len(fix["nodes"]), fix
+        assert {*fix["nodes"]} <= {name for kind, name in by_name if kind == "Node"}
+
+
+@pytest.mark.parametrize("version", GROUPED)
+def test_the_pods_that_a_group_lacks_are_created_by_their_workload(run: Run, version: str) -> None:
+    pods = members(version, 2, "100m")
+    objects = [node("a", "z"), gang(version, 4), _of_replica_set(pods), *pods]
+    create = run(version, objects, gates(version), "why", "podgroup/g")["group"]["fixes"][0]
+    assert create["patch"] == [
+        {"object": "ReplicaSet default/r", "field": "spec.replicas", "from": 2, "to": 4}
+    ]
 
 
 @pytest.mark.parametrize("version", WHOLE)

@@ -443,11 +443,19 @@ def test_what_makes_room_for_the_pod_of_a_daemon_set_is_named(why: Callable[...,
 # --- patches --------------------------------------------------------------------------------------
 
 
-def _apply(files: Files, patch: list[Object]) -> None:
-    """Make the edits: list positions that are removed come last first."""
+def apply(objects: dict[tuple[str, str], Object], patch: list[Object]) -> None:
+    """Make the edits of objects by kind and name: list positions that are removed are last first.
+
+    All are in the namespace default, and those of the cluster.
+    """
     for edit in sorted(patch, key=lambda edit: edit["field"], reverse=True):
         kind, _, name = edit["object"].partition(" ")
-        holder: Any = files.objects[kind, name.removeprefix("default/")]
+        key = kind, name.removeprefix("default/")
+        if not edit["field"]:
+            assert key not in objects
+            objects[key] = edit["to"]
+            continue
+        holder: Any = objects[key]
         *path, last = (
             int(index) if index.isdigit() else index or key
             for key, index in re.findall(r"(\w+)|\[([^\]]+)\]", edit["field"])
@@ -525,5 +533,5 @@ def test_the_patch_of_a_fix_makes_the_pod_fit_on_its_nodes(
     for fix in fixes:
         assert fix["patch"], fix
         changed = copy.deepcopy(files)
-        _apply(changed, fix["patch"])
+        apply(changed.objects, fix["patch"])
         assert sorted(why(changed)["candidates"]) == sorted(fix["nodes"]), fix

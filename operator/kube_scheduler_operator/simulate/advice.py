@@ -17,12 +17,13 @@ from ..scheduling.policies.pods import Demand
 from .constraint import Constraint, Rank, different_texts, no_edits, quantity_text
 from .constraints import FAMILIES, without
 from .decisions import PodDecision
-from .diagnosis import Awaited, Cause, Diagnosis, Fix, Group
+from .diagnosis import Awaited, Cause, Diagnosis, Group
 from .edits import Edit, edits
+from .fix import Fix
 from .kinds import BY_KIND, HOSTNAME, IMPOSSIBLE, NODES, PODS, Object, pod_name
 from .leaving import LeavingPod, leaving_pods, reserving_pods, resized
 from .less import reduce_request
-from .lifts import Lifts
+from .lifts import Lifts, answers_once_known
 from .new_nodes import add_pod, written
 from .owners import edited_object
 from .preemption import priority_of, unblocking
@@ -237,12 +238,9 @@ class AdviceSearch:
         needed = [obj for repair, _ in repairs for obj in repair.objects]
         for obj in needed:
             self._run.put(BY_KIND[obj["apiVersion"], obj["kind"]].resource, obj)
-        answers = await self._ask(changed) if changed else []
-        # kube-scheduler reads them independently of pods, and names one that it does not know.
-        while any(
-            obj["metadata"]["name"] in answer.message for obj in needed for answer in answers
-        ):
-            answers = await self._ask(changed)
+        answers = []
+        if changed:
+            answers = await answers_once_known(lambda: self._ask(changed), needed)
         fixes = []
         for (repair, size), (pod, _), decision in zip(repairs, changed, answers, strict=True):
             if nodes := tuple(decision.candidates or ()):

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_NAME, FOREIGN_REASON
+from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
 from .constraint import Change, Constraint, Rank, RuleRepair, containers
@@ -33,11 +33,11 @@ from .kinds import (
     pod_name,
 )
 from .node_rules import BLOCKING, NAME, meets, tolerates, written_taint
+from .weaker_claims import MOST_TRIED, WeakerClaim, counted, selector_texts, weaker_claims
 from .world import World
 
 _DRIVER: Final = re.compile(r"""device\.driver\s*==\s*['"]([^'"]+)['"]""")
 _TAINTS: Final = "DRADeviceTaints"
-_MOST_SELECTORS: Final = 4
 
 _Device = tuple[str, str, str]
 """Driver, pool and name."""
@@ -259,7 +259,7 @@ class _Demand:
         there: Sequence[tuple[_Device, Mapping[str, Any]]],
     ) -> str:
         facts = [self._of_request(request, there) for request in alternatives]
-        return "; ".join(facts[:_MOST_SELECTORS]) if all(facts) else ""
+        return "; ".join(facts[:MOST_TRIED]) if all(facts) else ""
 
     def _of_constraints(self, there: Sequence[tuple[_Device, Mapping[str, Any]]]) -> str:
         """Return the attribute that too few free devices of a node have in common."""
@@ -277,7 +277,7 @@ class _Demand:
             if name and most < count:
                 shown = foreign(name, FOREIGN_NAME)
                 return (
-                    f"{self.title} demands {_counted(count)} with the same {shown} "
+                    f"{self.title} demands {counted(count)} with the same {shown} "
                     f"(constraints), and the node has {most} free with the same"
                 )
         return ""
@@ -312,7 +312,7 @@ class _Demand:
         count = max(len(of_class), 1) if everything else int(request.get("count") or 1)
         wants = "all" if everything else str(count)
         if len(of_class) < count:
-            return f"the node has {_counted(len(of_class))} {kind}, and {what} wants {wants}"
+            return f"the node has {counted(len(of_class))} {kind}, and {what} wants {wants}"
         taken = self.devices.allocated
         free = [
             (key, one)
@@ -322,7 +322,7 @@ class _Demand:
         if len(free) < count:
             holder = next(taken[key] for key, _ in of_class if key in taken)
             return (
-                f"{len(of_class) - len(free)} of {_counted(len(of_class))} {kind} on the node are "
+                f"{len(of_class) - len(free)} of {counted(len(of_class))} {kind} on the node are "
                 f"allocated, for example to ResourceClaim {holder}; {what} wants {wants}"
             )
         if shared := self._used_up(free, count):
@@ -334,11 +334,11 @@ class _Demand:
                 f"device {key[2]} of the node has the taint {written_taint(taint)}, set by "
                 f"{setter}, which {what} does not tolerate"
             )
-        expressions = _expressions(request)
+        expressions = selector_texts(request)
         if not expressions:
             return ""
         return (
-            f"of {_counted(len(free))} {kind} that the node has free, the selectors or constraints "
+            f"of {counted(len(free))} {kind} that the node has free, the selectors or constraints "
             f"of {what} exclude some: {'; '.join(expressions)}"
         )
 
@@ -371,13 +371,15 @@ class _Demand:
             return
         for text, rank in self._missing():
             yield RuleRepair(text, remove, rank=rank)
-        yield from self._weaker(at)
+        wanted = self.claim["spec"].get("devices") or {}
+        for weaker in weaker_claims(wanted, self.title, self._setters):
+            yield self._variant(at, weaker)
 
     def _missing(self) -> Iterator[tuple[str, Rank]]:
         """Yield what gives the cluster the devices, and the rank of that."""
         drivers = {self.devices.driver_of(str(one.get("deviceClassName"))) for one in self.each}
         pools = [item for item in self.devices.incomplete.items() if {None, item[0][0]} & drivers]
-        for pool, known in pools[:_MOST_SELECTORS]:
+        for pool, known in pools[:MOST_TRIED]:
             text = f"make the driver {pool[0]} publish all ResourceSlices of its pool {pool[1]}"
             yield f"{text}: there are {known}", Rank.MEND
         for request in self.each:
@@ -389,13 +391,13 @@ class _Demand:
                 of = f"of driver {driver}" if driver else "of any driver"
                 run = f"make the driver {driver} run" if driver else "make a driver run"
                 yield f"{run} on a node: no ResourceSlice has a device {of}", Rank.MEND
-            elif not _expressions(request) and not self.constraints:
+            elif not selector_texts(request) and not self.constraints:
                 yield from self._held(driver)
 
     def _held(self, driver: str | None) -> Iterator[tuple[str, Rank]]:
         """Yield the claims without a pod that hold devices, then more devices."""
         held = {claim for (of, *_), claim in self.devices.allocated.items() if driver in (None, of)}
-        for holder in sorted(held)[:_MOST_SELECTORS]:
+        for holder in sorted(held)[:MOST_TRIED]:
             namespace, _, name = holder.partition("/")
             found = self.devices.world.get(RESOURCE_CLAIMS, name, namespace) or {}
             if not mapping(found.get("status")).get("reservedFor"):
@@ -404,122 +406,36 @@ class _Demand:
         if held:
             yield f"add a node with a device of driver {driver}", Rank.NODE
 
-    def _weaker(self, at: int) -> Iterator[RuleRepair]:
-        """Yield claims that demand less."""
-        where = "spec.devices.requests"
-        for number, constraint in enumerate(self.constraints[:_MOST_SELECTORS]):
-            name = foreign(str(constraint.get("matchAttribute") or ""), FOREIGN_NAME)
-            yield self._variant(
-                at,
-                f"remove the constraint matchAttribute {name} of {self.title}",
-                partial(_without_constraint, number=number),
-                None,
-                field=f"spec.devices.constraints[{number}]",
-                rank=Rank.DROP,
-            )
-        for index, request in enumerate(self.claim["spec"].get("devices", {}).get("requests", ())):
-            exactly = mapping(request.get("exactly"))
-            if any(int(one.get("count") or 1) > 1 for one in request.get("firstAvailable") or ()):
-                yield self._variant(
-                    at,
-                    f"add an alternative with 1 device to request {request.get('name')}",
-                    partial(_with_alternative, index=index),
-                    None,
-                    field=f"{where}[{index}].firstAvailable",
-                    rank=Rank.LESS,
-                )
-            if setters := self._setters(exactly):
-                yield self._variant(
-                    at,
-                    f"end the taint of the devices, which {' and '.join(setters)} sets",
-                    lambda own: own.update(tolerations=[{"operator": "Exists"}]),
-                    index,
-                    rank=Rank.MEND,
-                )
-            for number, text in enumerate(_expressions(exactly)[:_MOST_SELECTORS]):
-                yield self._variant(
-                    at,
-                    f"correct the selector {text}, which no free device meets",
-                    partial(_without_selector, number=number),
-                    index,
-                    field=f"{where}[{index}].exactly.selectors[{number}]",
-                )
-            if exactly.get("allocationMode") == "All":
-                yield self._variant(
-                    at,
-                    "request 1 device instead of all",
-                    lambda own: own.update(allocationMode="ExactCount", count=1),
-                    index,
-                    field=f"{where}[{index}].exactly.allocationMode",
-                    rank=Rank.LESS,
-                )
-            for count in range(int(exactly.get("count") or 1) - 1, 0, -1)[:_MOST_SELECTORS]:
-                yield self._variant(
-                    at,
-                    f"request {_counted(count)} instead of {exactly['count']}",
-                    lambda own, count=count: own.update(count=count),
-                    index,
-                    field=f"{where}[{index}].exactly.count",
-                    rank=Rank.LESS,
-                )
-
     def _setters(self, request: Mapping[str, Any]) -> list[str]:
         nodes = self.devices.world.nodes()
         devices = [device for node in nodes for device in self.devices.on_node(node)]
         return sorted({setter for _, (_, setter) in self._tainted(request, devices)})[:3]
 
-    def _variant(
-        self, at: int, text: str, change: Any, index: int | None, *, field: str = "",
-        rank: Rank = Rank.RULE,
-    ) -> RuleRepair:  # fmt: skip
-        """Return the repair by a claim like this one, changed in one request (None: anywhere)."""
+    def _variant(self, at: int, weaker: WeakerClaim) -> RuleRepair:
+        """Return the repair by a claim like this one that demands less."""
         claim = copy.deepcopy(dict(self.claim))
         metadata = claim["metadata"]
         self._variants += 1
         name = f"{IMPOSSIBLE}{metadata['name']}-{at}-{self._variants}"
         claim["metadata"] = {"name": name, "namespace": metadata["namespace"], "uid": name}
         claim["status"] = {}
-        wanted = claim["spec"]["devices"]
-        change(wanted if index is None else wanted["requests"][index]["exactly"])
+        weaker.change(claim["spec"]["devices"])
 
         def use(pod: Object) -> None:
             entry = pod["spec"]["resourceClaims"][at]
             entry.pop("resourceClaimTemplateName", None)
             entry["resourceClaimName"] = name
 
-        if not field:
-            return RuleRepair(text, use, rank=rank, objects=(claim,))
+        if not weaker.field:
+            return RuleRepair(weaker.text, use, rank=weaker.rank, objects=(claim,))
         title = f"ResourceClaim {pod_name(self.claim)}"
         specs = ({"spec": one["spec"]} for one in (self.claim, claim))
         edited = edits(title, "", *specs)
-        return RuleRepair(text, use, field, rank, title, (claim,), lambda _: edited)
-
-
-def _counted(count: int) -> str:
-    return f"{count} device{'s' * (count != 1)}"
-
-
-def _without_selector(request: Object, number: int) -> None:
-    del request["selectors"][number]
-
-
-def _with_alternative(devices: Object, index: int) -> None:
-    alternatives = devices["requests"][index]["firstAvailable"]
-    alternatives.append({**alternatives[-1], "name": "one", "count": 1})
-
-
-def _without_constraint(devices: Object, number: int) -> None:
-    del devices["constraints"][number]
+        field = f"spec.devices.{weaker.field}"
+        return RuleRepair(weaker.text, use, field, weaker.rank, title, (claim,), lambda _: edited)
 
 
 def _attribute(device: Mapping[str, Any], name: str) -> Any:
     """Return an attribute of a device, which may leave out the domain of its driver."""
     attributes = mapping(device.get("attributes"))
     return attributes.get(name) or attributes.get(name.rpartition("/")[2])
-
-
-def _expressions(request: Mapping[str, Any]) -> list[str]:
-    return [
-        foreign(str(mapping(selector.get("cel")).get("expression") or ""), FOREIGN_REASON)
-        for selector in request.get("selectors") or ()
-    ]

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from ..base.field_types import named
-from .constraint import Rank
 from .decided_by import DecidedBy
 from .decisions import NO_SCHEDULER, PodDecision
-from .edits import Edit
+from .fix import Fix
+from .group_diagnosis import GroupExplanation
 from .leaving import LeavingPod
 from .new_nodes import ComingNode, NewNode
 from .owners import MissingPods
@@ -46,26 +46,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
-    """A change with which the pod fits."""
-
-    DERIVED: ClassVar = ("kind",)
-
-    text: str  # the change, in the imperative
-    nodes: tuple[str, ...]  # where the pod fits then
-    changes: int = 1
-    size: int = named("", 0)  # how much a change takes away, to compare single changes: 0 is least
-    rank: int = named("", Rank.DROP)  # one of Rank
-    object: str = ""  # Kind namespace/name of what a user edits; empty: the text names it
-    field: str = ""  # the path of the field there
-    patch: tuple[Edit, ...] = ()  # the change that was tried; empty: not that of known objects
-
-    @property
-    def kind(self) -> str:
-        return Rank(self.rank).name.lower()
-
-
-@dataclass(frozen=True, slots=True)
 class Awaited:
     """Pods that leave room by themselves or hold it, and where the explained one fits without."""
 
@@ -95,7 +75,7 @@ class Score:
 
 @dataclass(slots=True)
 class Diagnosis:
-    DERIVED: ClassVar = ("outcome", "served")
+    DERIVED: ClassVar = ("outcome", "served", "waits_for_group")
 
     pod: str  # namespace/name
     scheduler: str = named("schedulerName")
@@ -126,7 +106,8 @@ class Diagnosis:
     # the decision of our own extenders about it now, by name
     extenders: dict[str, dict[str, Any]] = named("", default_factory=dict)
     error: str = ""  # with which its scheduler's last attempt ended, of a pod that fits
-    waits_for_group: bool = False  # its group of pods is placed as a whole, and is not now
+    # of a waiting pod that names one, unless the answer is part of that about the group
+    group: GroupExplanation | None = None
     idle: str = ""  # why its scheduler schedules nothing now, or why that is not known
     # pods of the workload in question that the API server does not let it create
     missing: list[MissingPods] = field(default_factory=list)
@@ -139,6 +120,11 @@ class Diagnosis:
     def served(self) -> bool:
         """Whether a scheduler serves the pod that can be simulated."""
         return not self.problem
+
+    @property
+    def waits_for_group(self) -> bool:
+        """Whether its group of pods is placed as a whole, and is not now."""
+        return self.group is not None and self.group.is_read and not self.decision.node
 
     @property
     def outcome(self) -> str:
@@ -166,6 +152,23 @@ class Diagnosis:
         self.scores = {
             node: Score(total, found.scores.get(node, {})) for node, total in found.totals.items()
         }
+
+    def in_group(self, group: GroupExplanation) -> None:
+        """Take what is known about the group of the pod, which is not decided about alone then."""
+        self.group = group
+        if group.is_read:
+            self.decided(group.decision_about(self.pod))
+            self.preemption = []
+
+
+@dataclass(slots=True)
+class GroupDiagnosis:
+    """Why a group of pods waits."""
+
+    group: GroupExplanation
+    blocking: Diagnosis | None = None  # `group.blocking_pod`, once those that fit are placed
+    decided_by: DecidedBy | None = None  # None: nothing did
+    notes: list[str] = field(default_factory=list)  # limits of the answer
 
 
 def outcome_of_fitting(idle: str, error: str) -> str:

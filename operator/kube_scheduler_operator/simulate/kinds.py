@@ -140,6 +140,8 @@ _POD_CONDITIONS: Final = (
 )
 _CONTAINER: Final = frozenset(("image", "name", "resources", "restartPolicy", "restartPolicyRules"))
 _PORT: Final = ("hostPort", "hostIP", "protocol", "containerPort")
+IMAGE_VOLUME: Final = "image"
+"""The source of volumes that ImageLocality scores from 1.36 on; it restricts nothing."""
 _VOLUMES: Final = frozenset(
     (
         "awsElasticBlockStore",
@@ -149,6 +151,7 @@ _VOLUMES: Final = frozenset(
         "csi",
         "ephemeral",
         "gcePersistentDisk",
+        IMAGE_VOLUME,
         "iscsi",
         "persistentVolumeClaim",
         "portworxVolume",
@@ -156,7 +159,7 @@ _VOLUMES: Final = frozenset(
         "vsphereVolume",
     )
 )
-"""Sources of volumes that restrict where a pod can run; also those that CSI drivers have replaced,
+"""Sources of volumes that matter for where a pod runs; also those that CSI drivers have replaced,
 because they count for the limits of the drivers."""
 _VOLUME_SPEC: Final = (
     "accessModes",
@@ -258,6 +261,8 @@ def _volume(volume: Mapping[str, Any]) -> Object | None:
             continue
         if source == "csi":  # attributes and secrets are for the driver
             content = _kept(content, ("driver",))
+        elif source == IMAGE_VOLUME:
+            content = _kept(content, ("reference",))
         return {"name": volume.get("name", ""), source: content}
     return None
 
@@ -269,8 +274,8 @@ def _pod(pod: Mapping[str, Any]) -> Object:
         if containers := [_container(item) for item in _items(source.get(field))]:
             spec[field] = containers
     volumes = [_volume(volume) for volume in _items(source.get("volumes"))]
-    if restricting := [volume for volume in volumes if volume is not None]:
-        spec["volumes"] = restricting
+    if kept := [volume for volume in volumes if volume is not None]:
+        spec["volumes"] = kept
     reported = pod.get("status") or {}
     status = _kept(reported, _POD_STATUS)
     # A pod that is resized counts with what its containers have got.

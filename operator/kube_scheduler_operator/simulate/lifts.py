@@ -14,7 +14,7 @@ the change before it is known.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -42,8 +42,25 @@ _CONTAINER: Final[Object] = {"name": "none", "image": "none"}
 
 CLAIM_WITNESS: Final = "simulation-claim-witness"
 """The schedulerName of the pods that show which claims are known."""
-_NOT_KNOWN: Final = "could not find"
-"""kube-scheduler's words about a claim that it has not read yet (`assumecache.NotFoundError`)."""
+_NO_CLASS: Final = f"{IMPOSSIBLE}class"
+
+
+async def answers_once_known(
+    ask: Callable[[], Awaitable[list[PodDecision]]], objects: Collection[Object]
+) -> list[PodDecision]:
+    """Ask until kube-scheduler has read objects that the pods in question need.
+
+    It reads each kind independently of pods, and its message names what it has not read yet
+    (`assumecache.NotFoundError`, or the NotFound of a lister).
+
+    Raises:
+        SimulationError: kube-scheduler ended, or the time is over.
+    """
+    names = [obj["metadata"]["name"] for obj in objects]
+    while True:
+        answers = await ask()
+        if not any(name in answer.message for name in names for answer in answers):
+            return answers
 
 
 def witness_profiles(
@@ -123,14 +140,17 @@ class Lifts:
         if not claims:
             return
         name = self._new_name()
-        exactly = {"deviceClassName": name}  # which does not exist, so the pod is refused
+        exactly = {"deviceClassName": _NO_CLASS}  # which does not exist, so the pod is refused
         marker = new_object(RESOURCE_CLAIMS, name, "default", uid=name)
         marker["spec"] = {"devices": {"requests": [{"name": "none", "exactly": exactly}]}}
         self.run.put(RESOURCE_CLAIMS, marker)
         named = [{"name": "none", "resourceClaimName": name}]
         spec = {"containers": [_CONTAINER], "resourceClaims": named}
-        while _NOT_KNOWN in (await self._decision_of(CLAIM_WITNESS, spec)).message:
-            pass
+
+        async def ask() -> list[PodDecision]:
+            return [await self._decision_of(CLAIM_WITNESS, spec)]
+
+        await answers_once_known(ask, [marker])
         self.run.remove(RESOURCE_CLAIMS, name, "default")
 
     async def _decision_of(self, scheduler: str, spec: Mapping[str, Any]) -> PodDecision:

@@ -21,9 +21,9 @@ from .diagnosis import (
     QUEUED,
     UNSCHEDULABLE,
     Diagnosis,
-    Fix,
     outcome_of_fitting,
 )
+from .fix import Fix
 from .kinds import Object, pod_name
 from .new_nodes import ComingNode, NewNode
 from .other_schedulers import where_to_look
@@ -156,7 +156,7 @@ async def _explained(
     if name is None:
         return [], await explain_in(runs, world, pod, options)
     own = await explain_group(world, options, name)
-    return list(own.fixes), own.blocking
+    return list(own.group.fixes), own.blocking
 
 
 def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:

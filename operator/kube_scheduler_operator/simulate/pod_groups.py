@@ -16,6 +16,7 @@ from ..base.limits import FOREIGN_NAME
 from ..base.objects import entries, mapping
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
+from ..kube.resource import Resource
 from .kinds import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS, Object, pod_name
 from .world import World
 
@@ -53,17 +54,29 @@ class GroupName:
         return f"group {foreign(self.part, FOREIGN_NAME)} of {WORKLOADS.kind} {name}{replica}"
 
     @property
+    def kind(self) -> Resource:
+        """The kind of the object that has its policy."""
+        return WORKLOADS if self.part else POD_GROUPS
+
+    @property
     def object(self) -> str:
         """The object that has its policy, as Kind namespace/name."""
-        kind = WORKLOADS.kind if self.part else POD_GROUPS.kind
-        return f"{kind} {foreign(f'{self.namespace}/{self.name}', FOREIGN_NAME)}"
+        return f"{self.kind.kind} {foreign(f'{self.namespace}/{self.name}', FOREIGN_NAME)}"
 
     @property
     def min_count_field(self) -> str:
         """The path of minCount there."""
-        if not self.part:
-            return "spec.schedulingPolicy.gang.minCount"
-        return f"spec.podGroups[{foreign(self.part, FOREIGN_NAME)}].policy.gang.minCount"
+        policy = "policy" if self.part else "schedulingPolicy"
+        return f"{self._path}.{policy}.gang.minCount"
+
+    @property
+    def topology_field(self) -> str:
+        """The path of the constraints by which its pods have to be in one domain."""
+        return f"{self._path}.schedulingConstraints"
+
+    @property
+    def _path(self) -> str:
+        return f"spec.podGroups[{foreign(self.part, FOREIGN_NAME)}]" if self.part else "spec"
 
 
 @dataclass(slots=True)
@@ -191,8 +204,7 @@ def changed_group(
 ) -> World:
     """Return a copy of a world with another minCount of a group, or without its topology."""
     changed = world.copy()
-    kind = WORKLOADS if name.part else POD_GROUPS
-    obj = world.get(kind, name.name, name.namespace)
+    obj = world.get(name.kind, name.name, name.namespace)
     if obj is None:
         return changed
     for policy, spec in _policies(obj, name):
@@ -228,8 +240,7 @@ def _policies(obj: Object, name: GroupName) -> Iterator[tuple[Object, Object]]:
 
 def _spec_of(world: World, name: GroupName) -> Mapping[str, Any] | None:
     """Return the spec of a PodGroup, or that of a group in a Workload."""
-    kind = WORKLOADS if name.part else POD_GROUPS
-    obj = world.get(kind, name.name, name.namespace)
+    obj = world.get(name.kind, name.name, name.namespace)
     if obj is None:
         return None
     return next((spec for _, spec in _policies(obj, name)), None)

@@ -12,7 +12,7 @@ from ..base.objects import mapping
 from . import volume_facts
 from .constraint import Constraint, Rank, RuleRepair, removing
 from .controllers import SELECTED_NODE
-from .kinds import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES, Object
+from .kinds import CLAIMS, IMAGE_VOLUME, NODES, PODS, STORAGE_CLASSES, VOLUMES, Object
 from .volume_repairs import LATE, claim_repairs, class_of
 from .world import World
 
@@ -27,6 +27,8 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
     for volume in pod["spec"].get("volumes") or ():
         name = volume.get("name")
         source = next(key for key in volume if key != "name")
+        if source == IMAGE_VOLUME:
+            continue
         content = volume[source] or {}
         claim = content.get("claimName")
         if source == "ephemeral":

@@ -7,7 +7,7 @@ and without preemption, which shows the pods that fit at the same time, and then
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,9 +15,12 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from .constraint import Rank
 from .decisions import NOT_TRIED, PodDecision
-from .diagnosis import Diagnosis, Fix
-from .group_diagnosis import GroupExplanation
-from .kinds import IMPOSSIBLE, Object, pod_name
+from .diagnosis import Diagnosis, GroupDiagnosis
+from .edits import edits
+from .fix import Fix
+from .group_diagnosis import GroupDecision, GroupExplanation, GroupPlacement
+from .kinds import Object, pod_name
+from .more_pods import copies, creation
 from .pod_groups import (
     NEVER,
     GroupName,
@@ -43,12 +46,13 @@ _PERMIT: Final = "it fits, and waits until minCount Pods of its group do"
 
 async def explain_group(
     world: World, options: RunOptions, group: GroupName, focus: str = ""
-) -> GroupExplanation:
+) -> GroupDiagnosis:
     """Explain a group; of its pods that do not fit, that of the name `focus`."""
     gates = gates_of(options)
     waiting = find_group(world, group, gates).waiting
     scheduler = str(waiting[0]["spec"].get("schedulerName") or "") if waiting else ""
     answer = GroupExplanation(group.title, group.namespace, group.name, group.part, scheduler)
+    whole = GroupDiagnosis(answer)
     service = serving(options, scheduler) if waiting else None
     if service is not None:
         answer.problem = service.problem
@@ -57,16 +61,16 @@ async def explain_group(
     _describe(found, answer)
     answer.unread = unread(gates, group)
     if answer.unread or not found.exists or service is None or service.options is None:
-        return answer
+        return whole
     answer.gates_hold = bool(found.gated) and gates_hold_groups(gates)
     answer.unenforced = unenforced(gates, profile_named(service.options, scheduler))
     trial = _Trial(world, service.options, found, mutable=gates.version.minor >= _MUTABLE_FROM)
-    await trial.explain(answer, focus)
-    return answer
+    await trial.explain(whole, focus)
+    return whole
 
 
 def _describe(group: PodGroup, answer: GroupExplanation) -> None:
-    answer.exists, answer.min_count, answer.lacks = group.exists, group.min_count, group.lacks
+    answer.exists, answer.min_count, answer.missing = group.exists, group.min_count, group.lacks
     answer.topology, answer.composite = group.topology, group.root
     answer.running = {pod_name(pod): pod["spec"]["nodeName"] for pod in group.running}
     answer.waiting = [pod_name(pod) for pod in group.waiting]
@@ -83,27 +87,25 @@ class _Trial:
         self._mutable = mutable
         self._own = {pod_name(pod) for pod in group.waiting}
 
-    async def explain(self, answer: GroupExplanation, focus: str) -> None:
-        lacks = answer.lacks and not answer.unenforced
-        if not lacks:
-            decisions, answer.victims = await self._place(self._world)
-            answer.placed = _placed(decisions)
-            answer.pending = _pending(decisions)
-        if answer.placed:
-            if answer.pending and not answer.victims:
-                answer.blocking = await self._blocking(answer.placed, answer.pending, focus)
-            return
-        decisions, _ = await self._place(
-            changed_group(self._world, self._group.name, min_count=1), alone=True
-        )
-        answer.together = _placed(decisions)
-        answer.apart = {
-            name: without_preemption(reason) for name, reason in _pending(decisions).items()
-        }
-        if answer.apart:
-            answer.blocking = await self._blocking(answer.together, answer.apart, focus)
-        if not answer.unenforced:
-            answer.fixes = await self._fixes(answer)
+    async def explain(self, whole: GroupDiagnosis, focus: str) -> None:
+        answer = whole.group
+        if not answer.missing or answer.unenforced:
+            decisions, victims = await self._place(self._world)
+            answer.decision = GroupDecision(_placed(decisions), _pending(decisions), victims)
+        now = answer.decision
+        if now.placed:
+            if now.pending and not now.preempted:
+                whole.blocking = await self._blocking(now, focus)
+        else:
+            lower = changed_group(self._world, self._group.name, min_count=1)
+            decisions, _ = await self._place(lower, alone=True)
+            apart = {name: without_preemption(text) for name, text in _pending(decisions).items()}
+            answer.together = GroupPlacement(_placed(decisions), apart)
+            if apart:
+                whole.blocking = await self._blocking(answer.together, focus)
+            if not answer.unenforced:
+                answer.fixes = await self._fixes(answer)
+        answer.blocking_pod = whole.blocking.pod if whole.blocking is not None else ""
 
     async def _place(
         self, world: World, *, alone: bool = False, added: Sequence[Object] = ()
@@ -125,15 +127,13 @@ class _Trial:
         own = {name: decision for name, decision in decisions.items() if name in self._own}
         return own, victims
 
-    async def _blocking(
-        self, fitting: Mapping[str, str], pending: Mapping[str, str], focus: str
-    ) -> Diagnosis:
+    async def _blocking(self, found: GroupPlacement, focus: str) -> Diagnosis:
         """Explain a pod that does not fit, once the others are where they fit."""
-        apart = [pod for pod in self._group.waiting if pod_name(pod) in pending]
+        apart = [pod for pod in self._group.waiting if pod_name(pod) in found.pending]
         pod = next((pod for pod in apart if pod["metadata"]["name"] == focus), apart[0])
         world = self._world.copy()
         for other in self._group.waiting:
-            if node := fitting.get(pod_name(other)):
+            if node := found.placed.get(pod_name(other)):
                 placed = copy.deepcopy(other)
                 placed["spec"]["nodeName"] = node
                 placed["status"].pop("nominatedNodeName", None)
@@ -145,42 +145,53 @@ class _Trial:
     async def _fixes(self, answer: GroupExplanation) -> list[Fix]:
         """Return the changes of the group itself with which pods of it are placed."""
         fixes = []
-        fitting = len(answer.running) + len(answer.together)
+        if 0 < answer.missing <= _MOST_COPIES:
+            fixes.append(await self._with_more_pods(answer.missing))
+        fitting = len(answer.running) + len(answer.together.placed)
+        if answer.together.placed and fitting < answer.min_count:
+            fixes.append(await self._with_min_count(fitting))
+        if answer.topology and not answer.missing:
+            fixes.append(await self._without_topology())
+        return [fix for fix in fixes if fix is not None]
+
+    async def _with_more_pods(self, count: int) -> Fix | None:
+        like = self._group.waiting[0]
+        added = copies(self._world, like, count)
+        pods = "Pod" if count == 1 else "Pods"
+        text = f"create {count} more {pods} of the group, like {pod_name(like)}"
+        patch = creation(self._world, like, added)
+        return await self._tried(self._world, Fix(text, (), rank=Rank.MEND, patch=patch), added)
+
+    async def _with_min_count(self, count: int) -> Fix | None:
         name = self._group.name
-        if answer.together and fitting < self._group.min_count:
-            changed = changed_group(self._world, name, min_count=fitting)
-            verb = "set" if self._mutable else f"create {name.object} again with"
-            text = f"{verb} minCount {fitting} instead of {self._group.min_count}"
-            if (fix := await self._tried(changed, text)) is not None:
-                fixes.append(replace(fix, object=name.object, field=name.min_count_field))
-        if 0 < answer.lacks <= _MOST_COPIES:
-            pods = "Pod" if answer.lacks == 1 else "Pods"
-            like = answer.waiting[0]
-            text = f"create {answer.lacks} more {pods} of the group, like {like}"
-            added = list(self._copies(answer.lacks))
-            if (fix := await self._tried(self._world, text, added)) is not None:
-                fixes.insert(0, fix)
-        if self._group.topology and not answer.lacks:
-            text = (
-                f"create {name.object} again without schedulingConstraints: its Pods need not be "
-                f"in one domain of {', '.join(self._group.topology)} then"
-            )
-            fix = await self._tried(changed_group(self._world, name, topology=False), text)
-            fixes += [fix] if fix is not None else []
-        return fixes
+        verb = "set" if self._mutable else f"create {name.object} again with"
+        text = f"{verb} minCount {count} instead of {self._group.min_count}"
+        changed = changed_group(self._world, name, min_count=count)
+        return await self._changed(changed, text, Rank.RULE, name.min_count_field)
 
-    def _copies(self, count: int) -> Iterator[Object]:
-        """Yield pods like the first one that waits."""
-        for number in range(count):
-            pod = copy.deepcopy(self._group.waiting[0])
-            name = f"{IMPOSSIBLE}member-{number}"
-            pod["metadata"] |= {"name": name, "uid": name}
-            yield pod
+    async def _without_topology(self) -> Fix | None:
+        name = self._group.name
+        text = (
+            f"create {name.object} again without schedulingConstraints: its Pods need not be in "
+            f"one domain of {', '.join(self._group.topology)} then"
+        )
+        changed = changed_group(self._world, name, topology=False)
+        return await self._changed(changed, text, Rank.DROP, name.topology_field)
 
-    async def _tried(self, changed: World, text: str, added: Sequence[Object] = ()) -> Fix | None:
-        decisions, _ = await self._place(changed, alone=True, added=added)
+    async def _changed(self, world: World, text: str, rank: Rank, field: str) -> Fix | None:
+        """Try the object of the group as it is in a changed world."""
+        name = self._group.name
+        objects = (one.get(name.kind, name.name, name.namespace) for one in (self._world, world))
+        before, after = (obj or {} for obj in objects)
+        patch = edits(name.object, "", before, after)
+        fix = Fix(text, (), rank=rank, object=name.object, field=field, patch=patch)
+        return await self._tried(world, fix)
+
+    async def _tried(self, world: World, fix: Fix, added: Sequence[Object] = ()) -> Fix | None:
+        """Return a change with the nodes where pods of the group fit then; None: none does."""
+        decisions, _ = await self._place(world, alone=True, added=added)
         nodes = tuple(sorted(set(_placed(decisions).values())))
-        return Fix(text, nodes, rank=Rank.RULE) if nodes else None
+        return replace(fix, nodes=nodes) if nodes else None
 
 
 def _placed(decisions: Mapping[str, PodDecision]) -> dict[str, str]:

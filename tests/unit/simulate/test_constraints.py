@@ -141,6 +141,12 @@ def test_all_constraints_together_leave_a_pod_that_fits_everywhere() -> None:
     ]
 
 
+def test_the_image_of_a_volume_restricts_nothing() -> None:
+    spec = {"volumes": [{"name": "model", "image": {"reference": "registry/model:v1"}}]}
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": spec}
+    assert "volumes" not in {each.family for each in constraints_of(pod, World())}
+
+
 @pytest.mark.parametrize(("effect", "named_by"), [("NoSchedule", "cordon"), ("NoExecute", "")])
 def test_the_taint_of_a_cordoned_node_belongs_to_the_cordon(effect: str, named_by: str) -> None:
     world = World()

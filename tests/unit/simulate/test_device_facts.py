@@ -210,6 +210,12 @@ def test_what_may_help_is_a_claim_that_is_changed_in_one_thing() -> None:
         assert "_" in entry["resourceClaimName"], "a name that no claim of a cluster can have"
 
 
+def test_alternatives_are_changed_where_devices_have_taints() -> None:
+    found = waits(_alternatives(3, 2), devices("a", {"name": "d"}), RULE)
+    (repair,) = found.repairs()
+    assert repair.text == "add an alternative with 1 device to request r"
+
+
 @pytest.mark.parametrize(
     ("objects", "text", "rank"),
     [

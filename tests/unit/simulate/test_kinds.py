@@ -72,6 +72,7 @@ POD: dict[str, Any] = {
             {"name": "s", "secret": {"secretName": SECRET}},
             {"name": "m", "configMap": {"name": SECRET}},
             {"name": "i", "csi": {"driver": "d", "volumeAttributes": {"token": SECRET}}},
+            {"name": "o", "image": {"reference": "registry/model:v1", "pullPolicy": SECRET}},
         ],
     },
     "status": {
@@ -115,6 +116,7 @@ def test_a_pod_keeps_only_what_scheduling_reads() -> None:
             "volumes": [
                 {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
                 {"name": "i", "csi": {"driver": "d"}},
+                {"name": "o", "image": {"reference": "registry/model:v1"}},
             ],
         },
         "status": {"phase": "Running"},

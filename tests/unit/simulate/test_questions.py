@@ -13,8 +13,9 @@ from kube_scheduler_operator import __version__
 from kube_scheduler_operator.base.field_types import hints_of
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.configuration import default_configuration
-from kube_scheduler_operator.simulate.diagnosis import Cause, Decision, Diagnosis, Fix, Group, Score
+from kube_scheduler_operator.simulate.diagnosis import Cause, Decision, Diagnosis, Group, Score
 from kube_scheduler_operator.simulate.edits import Edit
+from kube_scheduler_operator.simulate.fix import Fix
 from kube_scheduler_operator.simulate.kinds import PODS
 from kube_scheduler_operator.simulate.pending import waiting_groups
 from kube_scheduler_operator.simulate.process import SimulationError

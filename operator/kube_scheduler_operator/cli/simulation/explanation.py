@@ -20,7 +20,7 @@ from ...kube.errors import KubeError
 from ...kube.resource import PODS
 from ...simulate.decided_by import framed
 from ...simulate.decisions import NO_SCHEDULER
-from ...simulate.diagnosis import Awaited, Decision, Diagnosis
+from ...simulate.diagnosis import Awaited, Decision, Diagnosis, GroupDiagnosis
 from ...simulate.group_diagnosis import GroupExplanation
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
@@ -52,7 +52,7 @@ from .extender_decisions import (
     simulated_answers,
 )
 from .extender_decisions import lines as remembered_lines
-from .group_answer import group_document, group_lines
+from .group_answer import group_lines
 from .run import Simulation, from_cluster, run_simulating
 
 _NAMED: Final = 3
@@ -137,8 +137,7 @@ async def _explain(
     pod, missing = _chosen(simulation.world, reference)
     if pod is None:
         return _without_pod(simulation.world, reference, missing, args)
-    group = await _group_of(simulation, pod)
-    explanation = await _explain_pod(simulation, pod, group)
+    explanation = await _explain_pod(simulation, pod)
     explanation.idle = simulation.idle.get(explanation.scheduler, "")
     explanation.missing = missing
     if explanation.served:
@@ -147,38 +146,23 @@ async def _explain(
     simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
     answers = agents.answers or simulated
     explanation.notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
-    document = {
-        **document_of(explanation),
-        "group": group_document(group) if group is not None else None,
-        "answers": documents(answers),
-    }
-    body = [*pod_lines(explanation, args.nodes, group), *remembered_lines(answers, args.nodes)]
+    document = {**document_of(explanation), "answers": documents(answers)}
+    body = [*pod_lines(explanation, args.nodes), *remembered_lines(answers, args.nodes)]
     text = framed(explanation.decided_by, body, explanation.notes)
     print_document(document, args.output, text_of(text))
     return 0
 
 
-async def _group_of(simulation: Simulation, pod: Object) -> GroupExplanation | None:
-    """Explain the group that a waiting pod names; None: it names none."""
+async def _explain_pod(simulation: Simulation, pod: Object) -> Diagnosis:
+    """Explain a pod; one that does not fit beside the others of its group, beside them."""
     name = group_name(pod)
     if name is None or pod["spec"].get("nodeName"):
-        return None
-    return await simulation.ask(explain_group, group=name, focus=pod["metadata"]["name"])
-
-
-async def _explain_pod(
-    simulation: Simulation, pod: Object, group: GroupExplanation | None
-) -> Diagnosis:
-    """Explain a pod; one that does not fit beside the others of its group, beside them."""
-    blocking = group.blocking if group is not None else None
-    if blocking is not None and blocking.pod == pod_name(pod):
-        explanation = blocking
-    else:
+        return await simulation.ask(explain, pod=pod)
+    of_group = await simulation.ask(explain_group, group=name, focus=pod["metadata"]["name"])
+    explanation = of_group.blocking
+    if explanation is None or explanation.pod != pod_name(pod):
         explanation = await simulation.ask(explain, pod=pod)
-    if group is not None and group.is_read:  # it is not decided alone
-        explanation.decided(group.decision(pod_name(pod)))
-        explanation.preemption = []
-        explanation.waits_for_group = not explanation.decision.node
+    explanation.in_group(of_group.group)
     return explanation
 
 
@@ -188,22 +172,13 @@ async def _show_group(
     names = groups_named(simulation.world, reference.namespace, reference.name)
     if not names:
         raise CommandError(f"{reference.title} does not exist, and no pod names it")
-    group = await simulation.ask(explain_group, group=names[0])
-    notes = [*simulation.notes, *(f"{other.title} has the name too" for other in names[1:])]
-    decided_by = None if group.problem else simulation.decided_by.of(group.scheduler)
-    document = {
-        "group": group_document(group),
-        "blocking": group.blocking,
-        "decidedBy": decided_by,
-        "notes": notes,
-    }
-    lines = [*group_lines(group)]
-    if group.blocking is not None:
-        lines += ["", f"Pod {group.blocking.pod}, once the Pods that fit are placed:"]
-        lines += _pending(group.blocking)
-    lines += _group_fixes(group)
-    text = text_of(framed(decided_by, lines, notes))
-    print_document(document_of(document), args.output, text)
+    answer = await simulation.ask(explain_group, group=names[0])
+    if not answer.group.problem:
+        answer.decided_by = simulation.decided_by.of(answer.group.scheduler)
+    others = (f"{other.title} has the name too" for other in names[1:])
+    answer.notes = [*simulation.notes, *answer.notes, *others]
+    text = framed(answer.decided_by, diagnosis_lines(answer), answer.notes)
+    print_document(document_of(answer), args.output, text_of(text))
     return 0
 
 
@@ -294,9 +269,17 @@ def _similar_pods(world: World, reference: PodReference) -> str:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def pod_lines(
-    explanation: Diagnosis, most: int, group: GroupExplanation | None = None
-) -> Iterator[str]:
+def diagnosis_lines(answer: GroupDiagnosis) -> Iterator[str]:
+    """Yield the text about a group, with the pod that does not fit."""
+    yield from group_lines(answer.group)
+    if answer.blocking is not None:
+        yield ""
+        yield f"Pod {answer.blocking.pod}, once the Pods that fit are placed:"
+        yield from _pending(answer.blocking)
+    yield from _group_fixes(answer.group)
+
+
+def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
     """Yield the text about a pod, with at most `most` nodes in a table (0: all)."""
     for pods in explanation.missing:
         yield from _missing_lines(pods)
@@ -318,6 +301,7 @@ def pod_lines(
     if explanation.problem:
         yield f"What its scheduler decides is not known: {explanation.problem}."
         return
+    group = explanation.group
     if group is not None:
         yield from group_lines(group)
     if explanation.node:
@@ -368,7 +352,7 @@ def _fitting(explanation: Diagnosis) -> Iterator[str]:
 
 def _member(explanation: Diagnosis, group: GroupExplanation) -> Iterator[str]:
     """Yield what is known of one pod of a group beside the group."""
-    if group.blocking is not None and group.blocking.pod == explanation.pod:
+    if group.blocking_pod == explanation.pod:
         yield f"Pod {explanation.pod}, once the Pods that fit are placed:"
         yield from _pending(explanation)
     elif explanation.candidates:

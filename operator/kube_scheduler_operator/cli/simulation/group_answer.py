@@ -1,42 +1,16 @@
-"""What `kubectl scheduler why` shows about a group of pods, as text and JSON."""
+"""What `kubectl scheduler why` shows about a group of pods, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
-from ...base.field_types import document_of
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_MESSAGE
 from ...simulate.group_diagnosis import GroupExplanation
 from ..console.output import counted, first_names
 
 _SHOWN: Final = 8
-
-
-def group_document(group: GroupExplanation) -> dict[str, Any]:
-    return {
-        "title": group.title,
-        "namespace": group.namespace,
-        "name": group.name,
-        "part": group.part,
-        "schedulerName": group.scheduler,
-        "problem": group.problem,
-        "unread": group.unread,
-        "unenforced": group.unenforced,
-        "exists": group.exists,
-        "minCount": group.min_count,
-        "missing": group.lacks,
-        "topologyKeys": group.topology,
-        "compositePodGroup": group.composite,
-        "running": group.running,
-        "waiting": group.waiting,
-        "schedulingGated": group.gated,
-        "gatesHold": group.gates_hold,
-        "now": {"placed": group.placed, "pending": group.pending, "preempted": group.victims},
-        "together": {"placed": group.together, "pending": group.apart},
-        "fixes": document_of(group.fixes),
-    }
 
 
 def group_lines(group: GroupExplanation) -> Iterator[str]:
@@ -67,44 +41,46 @@ def _decision(group: GroupExplanation) -> Iterator[str]:
         yield f"All its Pods have to be in one domain of {', '.join(group.topology)}."
     if group.unenforced:
         yield f"{group.unenforced}, so each of its Pods that fits is placed."
-    if group.lacks and not group.unenforced:
+    if group.missing and not group.unenforced:
         yield (
             f"kube-scheduler tries none of them before {group.min_count} Pods of it exist: "
-            f"{group.min_count - group.lacks} of {group.min_count} do."
+            f"{group.min_count - group.missing} of {group.min_count} do."
         )
     elif group.gates_hold:
         gated = first_names(group.gated)
         yield f"kube-scheduler tries none of them while one has scheduling gates: {gated}."
-    elif group.placed:
+    elif group.decision.placed:
         yield from _placed(group)
     else:
         yield "kube-scheduler places none of them now."
-    if not group.placed:
+    if not group.decision.placed:
         yield from _together(group)
 
 
 def _placed(group: GroupExplanation) -> Iterator[str]:
-    if group.victims:
-        count = counted(len(group.victims), "Pod")
-        yield f"kube-scheduler would preempt {count} for it: {first_names(group.victims)}."
-    when = "then" if group.victims else "now"
-    yield f"kube-scheduler would place {len(group.placed)} of {len(group.waiting)} {when}:"
-    yield from _nodes(group.placed)
-    yield from _reasons(group.pending)
+    now = group.decision
+    if now.preempted:
+        count = counted(len(now.preempted), "Pod")
+        yield f"kube-scheduler would preempt {count} for it: {first_names(now.preempted)}."
+    when = "then" if now.preempted else "now"
+    yield f"kube-scheduler would place {len(now.placed)} of {len(group.waiting)} {when}:"
+    yield from _nodes(now.placed)
+    yield from _reasons(now.pending)
 
 
 def _together(group: GroupExplanation) -> Iterator[str]:
-    if group.victims:
-        count = counted(len(group.victims), "Pod")
-        names = first_names(group.victims)
+    together, preempted = group.together, group.decision.preempted
+    if preempted:
+        count = counted(len(preempted), "Pod")
+        names = first_names(preempted)
         yield f"It would preempt {count} for single Pods of the group all the same: {names}."
-    fitting = len(group.running) + len(group.together)
+    fitting = len(group.running) + len(together.placed)
     own = " (with those that run)" if group.running else ""
     need = f", and {group.min_count} have to" if group.min_count and not group.unenforced else ""
     gates = " without their scheduling gates" if group.gated else ""
     yield f"{counted(fitting, 'Pod')} of it can be placed at the same time{own}{gates}{need}:"
-    yield from _nodes(group.together)
-    yield from _reasons(group.apart)
+    yield from _nodes(together.placed)
+    yield from _reasons(together.pending)
 
 
 def _nodes(placed: Mapping[str, str]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from aiohttp import web
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
 from kube_scheduler_operator.kube.resource import NODES, PODS
+from kube_scheduler_operator.simulate.kinds import POD_GROUPS
 
 from ....builders import container, controlled_by
 from ....builders import pod as made_pod
@@ -51,7 +52,9 @@ class World:
     async def _version(self, _: web.Request) -> web.Response:
         return web.json_response({"gitVersion": kube_scheduler.VERSION})
 
-    def pod(self, name: str, scheduler: str, node: str = "", cpu: str = "500m") -> None:
+    def pod(
+        self, name: str, scheduler: str, node: str = "", cpu: str = "500m", **spec: Any
+    ) -> None:
         obj = made_pod(
             name,
             node=node,
@@ -63,8 +66,19 @@ class World:
             },
             status={"phase": "Running" if node else "Pending"},
             schedulerName=scheduler,
+            **spec,
         )
         self.cluster.put(PODS, obj)
+
+    def group(self, name: str, *, least: int, waiting: int) -> None:
+        """Add a PodGroup with waiting Pods of the control plane's scheduler."""
+        self.cluster.api.served.add(POD_GROUPS)
+        metadata = {"name": name, "namespace": "shop"}
+        spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+        self.cluster.put(POD_GROUPS, {"metadata": metadata, "spec": spec})
+        for number in range(waiting):
+            reference = {"podGroupName": name}
+            self.pod(f"{name}-{number}", DEFAULT_SCHEDULER, schedulingGroup=reference)
 
     def workload(self, scheduler: str) -> str:
         """A file with a Deployment of two Pods."""

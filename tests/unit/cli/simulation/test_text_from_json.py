@@ -16,13 +16,18 @@ from kube_scheduler_operator.cli.console.output import text_of
 from kube_scheduler_operator.cli.simulation import explanation, question
 from kube_scheduler_operator.cli.simulation.answer import SimulationAnswer
 from kube_scheduler_operator.cli.simulation.answer_text import simulation_lines
-from kube_scheduler_operator.cli.simulation.explanation import pod_lines, waiting_lines
+from kube_scheduler_operator.cli.simulation.explanation import (
+    diagnosis_lines,
+    pod_lines,
+    waiting_lines,
+)
 from kube_scheduler_operator.cli.simulation.placements import EditAnswer
 from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
 from kube_scheduler_operator.kube.resource import PODS
 from kube_scheduler_operator.simulate import pending, why
 from kube_scheduler_operator.simulate.decided_by import framed
-from kube_scheduler_operator.simulate.diagnosis import Decision, Diagnosis
+from kube_scheduler_operator.simulate.diagnosis import Decision, Diagnosis, GroupDiagnosis
+from kube_scheduler_operator.simulate.group_diagnosis import GroupDecision
 from kube_scheduler_operator.simulate.new_nodes import FITS
 from kube_scheduler_operator.simulate.pending import WaitingPods
 from kube_scheduler_operator.simulate.probes import Acceptance
@@ -45,6 +50,10 @@ def of_pod(answer: Diagnosis) -> Iterable[str]:
     return framed(answer.decided_by, pod_lines(answer, NODES), answer.notes)
 
 
+def of_group(answer: GroupDiagnosis) -> Iterable[str]:
+    return framed(answer.decided_by, diagnosis_lines(answer), answer.notes)
+
+
 def of_waiting(answer: WaitingPods) -> Iterable[str]:
     return framed(answer.decided_by, waiting_lines(answer), answer.notes)
 
@@ -55,6 +64,7 @@ def of_simulation(answer: SimulationAnswer) -> Iterable[str]:
 
 TEXTS: Final[dict[Any, Callable[[Any], Iterable[str]]]] = {
     Diagnosis: of_pod,
+    GroupDiagnosis: of_group,
     WaitingPods: of_waiting,
     SimulationAnswer: of_simulation,
     EditAnswer: EditAnswer.lines,
@@ -69,12 +79,17 @@ def world(cluster: Cluster, tmp_path: Path) -> World:
     return World(cluster, tmp_path)
 
 
+GROUPS: Final = ("--feature-gates", "GenericWorkload=true")
 COMMANDS: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {
     "a pod that waits": (Diagnosis, ("why", "-n", "shop", f"waits-{DEFAULT_SCHEDULER}")),
     "a pod that fits nowhere": (Diagnosis, ("why", "-n", "shop", "large")),
     "a pod that runs": (Diagnosis, ("why", "-n", "shop", f"runs-{MINE}")),
     "a pod that nothing serves": (Diagnosis, ("why", "-n", "shop", f"waits-{UNKNOWN}")),
+    "a group": (GroupDiagnosis, ("why", "-n", "shop", "podgroup/train", *GROUPS)),
+    "a group that nothing reads": (GroupDiagnosis, ("why", "-n", "shop", "podgroup/train")),
+    "a pod of a group": (Diagnosis, ("why", "-n", "shop", "train-0", *GROUPS)),
     "all pods that wait": (WaitingPods, ("pending",)),
+    "all pods that wait, with groups": (WaitingPods, ("pending", *GROUPS)),
     "a workload": (SimulationAnswer, ("simulate", "-f", MINE, "--repeat", "2")),
     "a workload, as often as possible": (SimulationAnswer, ("simulate", "-f", MINE, "--max")),
     "a drain": (SimulationAnswer, ("simulate", "--drain", "n1", "--without-node", "n2")),
@@ -101,6 +116,7 @@ async def test_a_command_prints_what_its_json_has(
     world: World, case: str, printed: Printed
 ) -> None:
     world.pod("large", DEFAULT_SCHEDULER, cpu="9")
+    world.group("train", least=4, waiting=3)
     kind, command = COMMANDS[case]
     await world.run(*(world.workload(MINE) if word == MINE else word for word in command))
     ((document, text),) = printed
@@ -232,8 +248,30 @@ WAITS: Final[dict[str, Any]] = {"node": "", "problem": "", "candidates": []}
 )
 def test_each_text_about_a_pod_is_made_from_its_document(changed: dict[str, Any]) -> None:
     answer = replace(sample(Diagnosis), **changed)
+    if answer.group is not None:
+        answer.group = replace(answer.group, problem="", unread="")
     new_nodes = [replace(one, outcome=FITS) for one in answer.new_nodes]
     answer = replace(answer, new_nodes=new_nodes)
     text = list(of_pod(answer))
     assert list(of_pod(read(Diagnosis, document_of(answer)))) == text
     assert text[0].startswith("kube-scheduler 1.37.2 decides here, not 1.35.4")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"problem": ""},
+        {"problem": "", "unread": "", "exists": False},
+        {"problem": "", "unread": ""},
+        {"problem": "", "unread": "", "unenforced": ""},
+        {"problem": "", "unread": "", "missing": 0, "gates_hold": False},
+        {"problem": "", "unread": "", "missing": 0, "decision": GroupDecision()},
+    ],
+)
+def test_each_text_about_a_group_is_made_from_its_document(changed: dict[str, Any]) -> None:
+    answer = sample(GroupDiagnosis)
+    answer = replace(answer, group=replace(answer.group, **changed))
+    text = list(of_group(answer))
+    assert list(of_group(read(GroupDiagnosis, document_of(answer)))) == text
+    assert any(line.startswith("What would help the group") for line in text)

@@ -1,0 +1,113 @@
+"""ResourceClaims that demand less than one that no node meets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME, FOREIGN_REASON
+from ..base.objects import mapping
+from .constraint import Rank
+from .kinds import Object
+
+MOST_TRIED: Final = 4
+"""Of each kind of change, and of other things that are named."""
+
+Setters = Callable[[Mapping[str, Any]], list[str]]
+"""Returns who sets taints of devices that a request does not tolerate."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeakerClaim:
+    text: str  # the change, in the imperative
+    change: Callable[[Object], None]  # of `spec.devices`, in place
+    field: str  # that it sets, as a path there; empty: it stands for a change of something else
+    rank: Rank
+
+
+def weaker_claims(
+    devices: Mapping[str, Any], title: str, setters: Setters
+) -> Iterator[WeakerClaim]:
+    """Yield what may be changed in `spec.devices` of the ResourceClaim `title`."""
+    for number, constraint in enumerate((devices.get("constraints") or ())[:MOST_TRIED]):
+        name = foreign(str(constraint.get("matchAttribute") or ""), FOREIGN_NAME)
+        text = f"remove the constraint matchAttribute {name} of {title}"
+        change = partial(_without_constraint, number)
+        yield WeakerClaim(text, change, f"constraints[{number}]", Rank.DROP)
+    for index, request in enumerate(devices.get("requests") or ()):
+        for of_request in _changes(request, setters):
+            field = f"requests[{index}].{of_request.field}" if of_request.field else ""
+            change = partial(_in_request, index, of_request.change)
+            yield replace(of_request, change=change, field=field)
+
+
+_Row = tuple[bool, str, Callable[[Object], None], str, Rank]
+"""Whether it applies, its text, the change of a request, the field of it that is set, and rank."""
+
+
+def _changes(request: Mapping[str, Any], setters: Setters) -> Iterator[WeakerClaim]:
+    exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or ()
+    name = foreign(str(request.get("name") or ""), FOREIGN_NAME)
+    several = any(int(one.get("count") or 1) > 1 for one in alternatives)
+    rows = [
+        (several, f"add an alternative with 1 device to request {name}", _add_alternative,
+         "firstAvailable", Rank.LESS),
+        *(_of_exactly(exactly, setters) if isinstance(exactly, Mapping) else ()),
+    ]  # fmt: skip
+    for applies, text, change, field, rank in rows:
+        if applies:
+            yield WeakerClaim(text, change, field, rank)
+
+
+def _of_exactly(exactly: Mapping[str, Any], setters: Setters) -> list[_Row]:
+    who = " and ".join(setters(exactly))
+    everything = exactly.get("allocationMode") == "All"
+    count = int(exactly.get("count") or 1)
+    return [
+        (bool(who), f"end the taint of the devices, which {who} sets",
+         partial(_set, tolerations=[{"operator": "Exists"}]), "", Rank.MEND),
+        *((True, f"correct the selector {text}, which no free device meets",
+           partial(_without_selector, number), f"exactly.selectors[{number}]", Rank.RULE)
+          for number, text in enumerate(selector_texts(exactly)[:MOST_TRIED])),
+        (everything, "request 1 device instead of all",
+         partial(_set, allocationMode="ExactCount", count=1), "exactly.allocationMode", Rank.LESS),
+        *((True, f"request {counted(fewer)} instead of {count}",
+           partial(_set, count=fewer), "exactly.count", Rank.LESS)
+          for fewer in range(count - 1, 0, -1)[:MOST_TRIED]),
+    ]  # fmt: skip
+
+
+def _in_request(index: int, change: Callable[[Object], None], devices: Object) -> None:
+    change(devices["requests"][index])
+
+
+def _set(request: Object, **fields: Any) -> None:
+    request["exactly"].update(fields)
+
+
+def _without_selector(number: int, request: Object) -> None:
+    del request["exactly"]["selectors"][number]
+
+
+def _add_alternative(request: Object) -> None:
+    alternatives = request["firstAvailable"]
+    alternatives.append({**alternatives[-1], "name": "one", "count": 1})
+
+
+def _without_constraint(number: int, devices: Object) -> None:
+    del devices["constraints"][number]
+
+
+def counted(count: int) -> str:
+    return f"{count} device{'s' * (count != 1)}"
+
+
+def selector_texts(request: Mapping[str, Any]) -> list[str]:
+    """Return the selectors of a request."""
+    return [
+        foreign(str(mapping(selector.get("cel")).get("expression") or ""), FOREIGN_REASON)
+        for selector in request.get("selectors") or ()
+    ]
