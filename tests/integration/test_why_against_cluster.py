@@ -49,9 +49,8 @@ _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
-EXISTING: Final = [
-    name for name, kind in KINDS.items() if kind.since <= Version.parse(releases.choose()).minor
-]
+MINOR: Final = Version.parse(releases.choose()).minor
+EXISTING: Final = [name for name, kind in KINDS.items() if kind.since <= MINOR]
 """The kinds that the version has by default."""
 
 _TAINTS: Final = {
@@ -321,7 +320,9 @@ def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     known = {node["metadata"]["name"] for node in situation.nodes}
     kind.repair(situation)
     real.repair()
-    if situation.waiting != before:
+    retried_late = kind.retried_late_since <= MINOR
+    assert not retried_late or any("try a Pod again" in note for note in found["notes"])
+    if situation.waiting != before or retried_late:
         real.replace_pod()
     until(real.node, f"not scheduled: {real.scheduled()}")
     node = real.node()

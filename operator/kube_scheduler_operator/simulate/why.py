@@ -7,12 +7,13 @@ changed pod.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Final
 
 from ..config.language.plugins.effective_plugins import effective_plugins
+from ..config.language.versions import Version
 from .advice import AdviceSearch
 from .configuration import profiles_of
 from .constraint import Constraint, Rank
@@ -46,6 +47,8 @@ from .utilization import FreeAmounts
 from .world import World
 
 _REQUESTS: Final = "requests"
+_NO_HINT: Final = Version(1, 37)
+_OF_OTHERS: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 _TOGETHER: Final = {
     "devices": "each resource claim could be allocated there alone, but not all of them",
     "volumes": "each volume could be used there alone, but not all of them",
@@ -176,6 +179,7 @@ class _Inquiry:
             run.forget([self._pod])  # it would take the room that is made
             if not explanation.candidates:
                 await advice.make_room()
+            explanation.notes += self._late_retries(decision)
             explanation.fixes.sort(
                 key=lambda fix: (fix.rank, fix.changes, fix.size, -len(fix.nodes))
             )
@@ -185,6 +189,21 @@ class _Inquiry:
             nodes = list(self._world.all(NODES))
             explanation.notes += images_without_effect(self._pod["spec"], nodes, alone=alone)
             explanation.notes += unreported_images(self._pod["spec"], nodes)
+
+    def _late_retries(self, decision: PodDecision) -> Iterator[str]:
+        """Yield what prevents an attempt right after a node was added.
+
+        From 1.37 on, InterPodAffinity's queueing hint for a new node considers the pod's own terms
+        alone (`isSchedulableAfterNodeChange`).
+        """
+        texts = {text for _, text in reasons(decision.message)}
+        adds_node = any(fix.rank == Rank.NODE for fix in self._answer.fixes)
+        if self._version >= _NO_HINT and texts == {_OF_OTHERS} and adds_node:
+            yield (
+                "a new node alone does not make kube-scheduler try a Pod again that only the "
+                "anti-affinity of other Pods keeps away: it does within five minutes, or once the "
+                "Pod is created again"
+            )
 
     async def rejections(self) -> dict[str, list[Rejection]]:
         """Return why each node excludes the pod; nodes that accept it are left out."""

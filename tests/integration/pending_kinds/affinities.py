@@ -115,6 +115,7 @@ def two_affinities_that_no_zone_meets_together(situation: Situation) -> None:
     "a pod there has anti-affinity to pods with app=web, e.g. pod pending-kinds-other/{}-on-",
     "add a node like",
     adds_node("d", "x"),
+    retried_late_since=37,
 )
 def an_anti_affinity_of_pods_of_another_namespace(situation: Situation) -> None:
     rule = term("web", HOST, namespaces=[NAMESPACE])

@@ -22,6 +22,8 @@ class Kind:
     first: str = ""  # a part of the change that is named first; empty: `fix`
     untried: bool = False  # kube-scheduler does not try the pod: it waits for a claim
     since: int = 0  # the first minor version of Kubernetes in which it exists by default
+    # the first minor version in which kube-scheduler does not try the pod again after the change
+    retried_late_since: int = 99
 
 
 KINDS: dict[str, Kind] = {}
@@ -35,12 +37,13 @@ def kind(
     first: str = "",
     untried: bool = False,
     since: int = 0,
+    retried_late_since: int = 99,
 ) -> Callable[[Change], Change]:
     """Register a kind; `{}` stands for the prefix of the situation's names."""
 
     def register(arrange: Change) -> Change:
         name = arrange.__name__.replace("_", " ").strip()
-        KINDS[name] = Kind(arrange, cause, fix, repair, first, untried, since)
+        KINDS[name] = Kind(arrange, cause, fix, repair, first, untried, since, retried_late_since)
         return arrange
 
     return register
