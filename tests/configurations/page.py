@@ -17,7 +17,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from .generate import GROUPS, configurations
 from .model import Made
 
-RUN = (34, 35, 36, 37)
+RUN = (34, 35, 36, 37, 38)
 """Versions whose kube-scheduler is available for comparison."""
 BEGIN, END = "<!-- tables -->\n", "<!-- end of the tables -->\n"
 
