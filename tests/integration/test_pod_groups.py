@@ -6,7 +6,6 @@ PodGroups, and decides about each as a whole.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,9 +16,10 @@ import pytest
 from cluster import binaries, releases
 from kube_scheduler_operator.__main__ import kubectl_plugin
 
+from .pending_kinds.as_files import edited
 from .test_kinds_against_binary import VERSIONS
 from .test_kinds_decide import of
-from .test_why import ZONE, apply, node, pod
+from .test_why import ZONE, node, pod
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(600, func_only=True)]
 
@@ -249,14 +249,15 @@ def _check_patches(
     group = run(version, objects, on, "why", "podgroup/g")["group"]
     assert [fix["kind"] for fix in group["fixes"]] == kinds
     for fix in group["fixes"]:
-        by_name = {(one["kind"], one["metadata"]["name"]): one for one in copy.deepcopy(objects)}
-        apply(by_name, fix["patch"])
-        changed = run(version, [*by_name.values()], on, "why", "podgroup/g")["group"]
+        after = edited(objects, fix["patch"])
+        changed = run(version, after, on, "why", "podgroup/g")["group"]
         placed = changed["now"]["placed"]
         assert len(placed) >= changed["minCount"], fix
         # Of two nodes that are alike, chance decides which one it is.
         assert len({*placed.values()}) == len(fix["nodes"]), fix
-        assert {*fix["nodes"]} <= {name for kind, name in by_name if kind == "Node"}
+        assert {*fix["nodes"]} <= {
+            one["metadata"]["name"] for one in after if one["kind"] == "Node"
+        }
 
 
 @pytest.mark.parametrize("version", GROUPED)
