@@ -106,6 +106,20 @@ def test_the_pods_that_fit_together_and_the_one_that_does_not(run: Run, version:
     assert not found["group"]["now"]["placed"]
 
 
+def test_a_pod_of_the_group_whose_scheduler_does_not_exist_has_no_causes(run: Run) -> None:
+    """It is the example only where no other pod of the group waits."""
+    small, _, large = members(LATEST, 3, "100m")
+    (*_, elsewhere) = members(LATEST, 3, "100m", schedulerName="other")
+    objects = [node("a", "z"), gang(LATEST, 2), small, elsewhere]
+    text = run(LATEST, objects, gates(LATEST), "why", "podgroup/g", "-o", "text")
+    assert "It fits on none" not in text
+    assert 'is not known: no scheduler serves spec.schedulerName "other".' in text
+    large["metadata"] |= {"name": "p9", "uid": "p9"}
+    large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "9"
+    found = run(LATEST, [*objects, large], gates(LATEST), "why", "podgroup/g")
+    assert found["blocking"]["pod"] == "default/p9"
+
+
 @pytest.mark.parametrize("version", GROUPED)
 def test_the_running_pods_of_a_group_count(run: Run, version: str) -> None:
     running = members(version, 4, "1")[2:]
