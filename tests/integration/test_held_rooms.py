@@ -139,6 +139,23 @@ def test_a_pod_that_ends_by_itself_needs_no_change(why: Ask) -> None:
     assert not any("old" in fix.text for fix in explanation.fixes)
 
 
+def test_a_pod_that_ends_and_the_one_that_is_nominated_to_its_room_are_both_named(
+    why: Ask, command: Ask
+) -> None:
+    cluster = one_node(ending("old", "4", "example.com/cleanup"), nominated("urgent", "4"))
+    cluster.append(pod("waiting", "2"))
+    explanation = why(cluster, "waiting")
+    (awaited,) = explanation.awaited
+    assert [each.pod for each in awaited.pods] == ["default/old", "default/urgent"]
+    assert not any("finalizer" in fix.text for fix in explanation.fixes)  # that alone does not help
+    assert (
+        "kube-scheduler keeps room for a nominated pod of the same or a higher priority: "
+        "default/urgent on n. Without, and once pod default/old has ended (default/old terminates "
+        "since 2026-03-01T08:04:30Z and stays until its finalizer example.com/cleanup is removed), "
+        "it fits on 1 node (n): this was tried."
+    ) in command(cluster, "why", "waiting")
+
+
 def test_only_the_pods_whose_end_makes_room_are_named(why: Ask) -> None:
     cluster = one_node(ending("large", "3"), pod("waiting", "2"))
     other = ending("elsewhere", "1")

@@ -6,7 +6,6 @@ PodGroups, and decides about each as a whole.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,9 +16,10 @@ import pytest
 from cluster import binaries, releases
 from kube_scheduler_operator.__main__ import kubectl_plugin
 
+from .pending_kinds.as_files import edited
 from .test_kinds_against_binary import VERSIONS
 from .test_kinds_decide import of
-from .test_why import ZONE, apply, node, pod
+from .test_why import ZONE, node, pod
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(600, func_only=True)]
 
@@ -104,6 +104,20 @@ def test_the_pods_that_fit_together_and_the_one_that_does_not(run: Run, version:
     (lower,) = found["group"]["fixes"]
     assert lower["text"].endswith("minCount 3 instead of 4")
     assert not found["group"]["now"]["placed"]
+
+
+def test_a_pod_of_the_group_whose_scheduler_does_not_exist_has_no_causes(run: Run) -> None:
+    """It is the example only where no other pod of the group waits."""
+    small, _, large = members(LATEST, 3, "100m")
+    (*_, elsewhere) = members(LATEST, 3, "100m", schedulerName="other")
+    objects = [node("a", "z"), gang(LATEST, 2), small, elsewhere]
+    text = run(LATEST, objects, gates(LATEST), "why", "podgroup/g", "-o", "text")
+    assert "It fits on none" not in text
+    assert 'is not known: no scheduler serves spec.schedulerName "other".' in text
+    large["metadata"] |= {"name": "p9", "uid": "p9"}
+    large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "9"
+    found = run(LATEST, [*objects, large], gates(LATEST), "why", "podgroup/g")
+    assert found["blocking"]["pod"] == "default/p9"
 
 
 @pytest.mark.parametrize("version", GROUPED)
@@ -249,14 +263,15 @@ def _check_patches(
     group = run(version, objects, on, "why", "podgroup/g")["group"]
     assert [fix["kind"] for fix in group["fixes"]] == kinds
     for fix in group["fixes"]:
-        by_name = {(one["kind"], one["metadata"]["name"]): one for one in copy.deepcopy(objects)}
-        apply(by_name, fix["patch"])
-        changed = run(version, [*by_name.values()], on, "why", "podgroup/g")["group"]
+        after = edited(objects, fix["patch"])
+        changed = run(version, after, on, "why", "podgroup/g")["group"]
         placed = changed["now"]["placed"]
         assert len(placed) >= changed["minCount"], fix
         # Of two nodes that are alike, chance decides which one it is.
         assert len({*placed.values()}) == len(fix["nodes"]), fix
-        assert {*fix["nodes"]} <= {name for kind, name in by_name if kind == "Node"}
+        assert {*fix["nodes"]} <= {
+            one["metadata"]["name"] for one in after if one["kind"] == "Node"
+        }
 
 
 @pytest.mark.parametrize("version", GROUPED)

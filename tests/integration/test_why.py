@@ -7,10 +7,8 @@ Pending in a real cluster.
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -133,6 +131,49 @@ def test_a_gated_pod_names_its_gates(why: Callable[..., Any]) -> None:
     text = why(files, "waiting", "-o", "text")
     assert '"example.com/wait"' in text
     assert "It fits on 3 of 3 nodes" in text
+
+
+def test_a_pod_that_terminates_is_not_tried(why: Callable[..., Any]) -> None:
+    files = Files()
+    files.waiting["metadata"] |= {
+        "deletionTimestamp": "2026-01-01T01:00:00Z",
+        "finalizers": ["example.com/cleanup"],
+    }
+    files.waiting["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    document = why(files)
+    assert document["outcome"] == "terminating"
+    assert document["ending"]["finalizers"] == ["example.com/cleanup"]
+    assert (document["groups"], document["fixes"], document["decidedBy"]) == ([], [], None)
+    assert why(files, "waiting", "-o", "text").splitlines() == [
+        "Pod default/waiting has no node.",
+        "kube-scheduler does not try a pod that terminates: default/waiting terminates since "
+        "2026-01-01T01:00:00Z and stays until its finalizer example.com/cleanup is removed.",
+    ]
+
+
+def test_a_workload_stands_for_its_pod_that_kube_scheduler_tries(why: Callable[..., Any]) -> None:
+    files = Files()
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    for name in ("old", "new"):
+        files.add(pod(name))
+        files.objects["Pod", name]["metadata"]["ownerReferences"] = [owner]
+    files.objects["Pod", "old"]["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+    files.objects["Pod", "old"]["metadata"]["creationTimestamp"] = "2025-01-01T01:00:00Z"
+    assert why(files, "job/j")["pod"] == "default/new"
+
+
+def test_what_a_container_is_limited_to_it_requests(why: Callable[..., Any]) -> None:
+    """A manifest that no API server has completed."""
+    files = Files()
+    files.waiting["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "9", "memory": None}}
+    assert why(files)["fixes"][0]["text"] == "request 4 of cpu instead of 9"
+
+
+def test_a_running_pod_may_be_on_a_node_that_is_gone(why: Callable[..., Any]) -> None:
+    files = Files()
+    files.waiting["spec"]["nodeName"] = "gone"
+    text = why(files, "waiting", "-o", "text")
+    assert "runs on node gone.\nNode gone does not exist.\n" in text
 
 
 def test_a_pod_that_no_scheduler_serves_is_recognized(why: Callable[..., Any]) -> None:
@@ -438,100 +479,3 @@ def test_what_makes_room_for_the_pod_of_a_daemon_set_is_named(why: Callable[...,
         "2 of 2 pods run on the node (allocatable pods)",
         "the pod is for node a alone: DaemonSet agent has one for each node",
     }
-
-
-# --- patches --------------------------------------------------------------------------------------
-
-
-def apply(objects: dict[tuple[str, str], Object], patch: list[Object]) -> None:
-    """Make the edits of objects by kind and name: list positions that are removed are last first.
-
-    All are in the namespace default, and those of the cluster.
-    """
-    for edit in sorted(patch, key=lambda edit: edit["field"], reverse=True):
-        kind, _, name = edit["object"].partition(" ")
-        key = kind, name.removeprefix("default/")
-        if not edit["field"]:
-            assert key not in objects
-            objects[key] = edit["to"]
-            continue
-        holder: Any = objects[key]
-        *path, last = (
-            int(index) if index.isdigit() else index or key
-            for key, index in re.findall(r"(\w+)|\[([^\]]+)\]", edit["field"])
-        )
-        for step in path:
-            holder = holder[step]
-        if edit["to"] is None:
-            assert holder.pop(last) == edit["from"]
-        elif isinstance(holder, list) and last == len(holder):
-            holder.append(edit["to"])
-        else:
-            assert (holder.get(last) if isinstance(holder, dict) else holder[last]) == edit["from"]
-            holder[last] = edit["to"]
-
-
-def _taint(files: Files) -> None:
-    for one in files.nodes:
-        one["spec"]["taints"] = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
-    files.waiting["spec"]["tolerations"] = [{"key": "other", "operator": "Exists"}]
-
-
-def _cordon(files: Files) -> None:
-    for one in files.nodes:
-        one["spec"]["unschedulable"] = True
-
-
-def _too_much(files: Files) -> None:
-    files.running("2")
-    files.requests()["cpu"] = "3"
-
-
-def _wrong_label(files: Files) -> None:
-    files.waiting["spec"]["nodeSelector"] = {"disk": "ssd", "example.com/gpu": "yes"}
-
-
-def _spread(files: Files) -> None:
-    rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
-    selector = {"labelSelector": {"matchLabels": {"app": "web"}}}
-    files.waiting["spec"]["topologySpreadConstraints"] = [rule | selector | {"minDomains": 5}]
-    files.running()
-
-
-def _port(files: Files) -> None:
-    ports = [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
-    files.running()
-    for one in [*files.objects.values()]:
-        if one["kind"] == "Pod":
-            one["spec"]["containers"][0]["ports"] = [*ports]
-
-
-def _apart(files: Files) -> None:
-    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    files.waiting["spec"]["affinity"] = {"podAntiAffinity": required}
-    files.running()
-
-
-def _several(files: Files) -> None:
-    _wrong_label(files)
-    files.requests()["cpu"] = "9"
-
-
-@pytest.mark.parametrize(
-    "arrange",
-    [_taint, _cordon, _too_much, _wrong_label, _spread, _port, _apart, _several],
-    ids=lambda arrange: arrange.__name__,
-)
-def test_the_patch_of_a_fix_makes_the_pod_fit_on_its_nodes(
-    why: Callable[..., Any], arrange: Callable[[Files], None]
-) -> None:
-    files = Files()
-    arrange(files)
-    fixes = [fix for fix in why(files)["fixes"] if fix["kind"] != "node"]
-    assert fixes
-    for fix in fixes:
-        assert fix["patch"], fix
-        changed = copy.deepcopy(files)
-        apply(changed.objects, fix["patch"])
-        assert sorted(why(changed)["candidates"]) == sorted(fix["nodes"]), fix

@@ -463,6 +463,43 @@ def test_a_nominated_pod_holds_its_room_while_its_victim_terminates(
                 cluster.client.request("DELETE", f"{pods}/{each}", {"gracePeriodSeconds": 0})
 
 
+def test_a_nominated_pod_that_terminates_is_not_tried_and_holds_no_room(
+    made: Callable[[Situation], Made], why: Callable[[Object], Object], cluster: Cluster
+) -> None:
+    """kube-scheduler has it in none of its queues, so that its nomination is one of nothing."""
+    situation = Situation("held-ending")
+    del situation.nodes[1:]
+    victim = situation.runs(0, "2")
+    situation.requests(cpu="3")
+    situation.spec.update(priorityClassName="pending-high")
+    for pod in (victim, situation.waiting):
+        pod["metadata"]["finalizers"] = ["example.com/cleanup"]
+    real = made(situation)
+    other = situation.pod("other", "1500m", schedulingGates=[{"name": "example.com/wait"}])
+    names = [pod["metadata"]["name"] for pod in (victim, situation.waiting, other)]
+    paths = [f"{_PODS}/{name}" for name in names]
+    try:
+        until(lambda: "nominatedNodeName" in real.pod()["status"], "it is not nominated")
+        cluster.client.request("DELETE", paths[1], {"gracePeriodSeconds": 0})
+        cluster.client.request("PATCH", paths[0], {"metadata": {"finalizers": None}})
+        cluster.client.request("POST", _PODS, copy.deepcopy(other))
+        until(lambda: _condition(cluster, names[2]), "the other pod is not gated")
+        ending = why(situation.waiting)
+        assert ending["outcome"] == "terminating"
+        assert ending["ending"]["finalizers"] == ["example.com/cleanup"]
+        assert (ending["groups"], ending["fixes"]) == ([], [])
+        node = situation.nodes[0]["metadata"]["name"]
+        assert why(other)["candidates"] == [node]
+        cluster.client.request("PATCH", paths[2], {"spec": {"schedulingGates": []}})
+        until(lambda: cluster.client.request("GET", paths[2])["spec"].get("nodeName"), "it waits")
+        assert "nodeName" not in real.pod()["spec"]
+    finally:
+        for path in paths:
+            with suppress(RefusedError):
+                cluster.client.request("PATCH", path, {"metadata": {"finalizers": None}})
+                cluster.client.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+
 def _condition(cluster: Cluster, name: str) -> Object:
     found = cluster.client.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}")
     return scheduled_condition(found)

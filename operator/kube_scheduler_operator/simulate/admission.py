@@ -17,9 +17,9 @@ from ..base.quantities import amounts
 from ..config.language.versions import Version
 from ..kube.resource import Resource
 from .cluster_version import cluster_version
-from .constraint import containers
 from .kinds import PRIORITY_CLASSES, RUNTIME_CLASSES, Object
 from .limit_ranges import set_defaults, violations
+from .pod_defaults import set_api_defaults
 from .resource_rules import default_pod_requests, invalid_resources
 from .runtime_classes import class_selector, runtime_class
 from .world import World
@@ -44,7 +44,7 @@ def admit(pod: Object, world: World) -> Admission:
     spec, admission = pod["spec"], Admission()
     version = cluster_version(world).version
     completes_before = version is not None and version < _POD_REQUESTS_COME_LAST
-    _default(spec)
+    set_api_defaults(spec)
     if completes_before:
         default_pod_requests(spec)
     set_defaults(spec, world, pod["metadata"]["namespace"])
@@ -63,19 +63,6 @@ def admit_group(group: Object, world: World) -> Admission:
     admission = Admission()
     _prioritize(group.setdefault("spec", {}), world, admission)
     return admission
-
-
-def _default(spec: Object) -> None:
-    """Set the defaults of the API that scheduling reads, before any plugin."""
-    spec.setdefault("schedulerName", "default-scheduler")
-    for container in containers(spec):
-        resources = mapping(container.get("resources"))
-        if limits := mapping(resources.get("limits")):
-            requests = {**limits, **mapping(resources.get("requests"))}
-            container["resources"] = {**resources, "requests": requests}
-        for port in container.get("ports") or ():
-            if spec.get("hostNetwork") and not port.get("hostPort"):
-                port["hostPort"] = port.get("containerPort")
 
 
 def _not_found(world: World, kind: Resource, name: str, message: str) -> Admission:

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from typing import Any, Final
 
@@ -28,7 +37,7 @@ from .new_nodes import add_pod, written
 from .owners import edited_object
 from .preemption import priority_of, unblocking
 from .probes import ALL, probe
-from .request_constraints import Usage
+from .request_constraints import Usage, remove_request
 from .rollouts import DEPLOYMENT, FIELD, rollout_of
 from .room import movable, priority_above
 from .scenario import is_daemon
@@ -37,6 +46,9 @@ from .utilization import FreeAmounts
 from .world import World
 
 _MOST_COMBINATIONS: Final = 6
+_MOST_LEFT_OUT: Final = 40
+"""Constraints that are tried one after the other for what hides behind them."""
+_MOST_AMOUNTS: Final = 3
 _MOST_KINDS: Final = 12
 _LARGEST: Final = 8
 _MOST_LEAVING: Final = 100
@@ -103,12 +115,14 @@ class AdviceSearch:
         resizing = [item for item in leaving if not item[1].terminates]
         reserving = reserving_pods(self._world, priority_of(self._pod))[:_MOST_LEAVING]
         both = leaving if ending and resizing else []
-        for chosen in (ending, resizing, both, reserving):
+        every = [*leaving, *reserving] if leaving and reserving else []
+        for chosen in (ending, resizing, both, reserving, every):
             if chosen and (awaited := await self._awaited(chosen)):
                 self._answer.awaited.append(awaited)
                 break
         for awaited in self._answer.awaited:
-            if hanging := [pod for pod in awaited.pods if pod.hangs]:
+            hanging = [pod for pod in awaited.pods if pod.hangs]
+            if hanging and not any(pod.nominated for pod in awaited.pods):
                 text = ", and ".join(map(unblocking, hanging[:_MOST_NAMED]))
                 ended = tuple(Edit(f"Pod {pod.pod}") for pod in hanging)
                 fix = Fix(text, awaited.nodes, size=-1, rank=Rank.MEND, patch=ended)
@@ -177,18 +191,16 @@ class AdviceSearch:
             if decision.candidates
         }
         for constraint, nodes in helps.items():
-            size = FAMILIES[constraint.family].size
-            if constraint.resource:
-                fix = await self._smaller_request(constraint, nodes or [], room)
-                explanation.fixes.append(replace(fix, size=fix.size or size))
-            else:
-                fix = Fix(constraint.fix, tuple(nodes or ()), size=size, rank=constraint.rank)
-                fix = replace(fix, patch=self._patch([constraint], fix.nodes))
-                explanation.fixes.append(self._edited(fix, constraint.field))
+            fix = await self._fix_of([constraint], nodes or (), room)
+            size = fix.size or FAMILIES[constraint.family].size
+            field = "" if constraint.resource else constraint.field
+            explanation.fixes.append(self._edited(replace(fix, size=size), field))
         explanation.fixes += await self._repairs(helps)
         explanation.impossible = list(self._impossible(room))
         if not explanation.fixes:
-            explanation.fixes += [fix async for fix in self._combinations(blocking)]
+            explanation.fixes += [fix async for fix in self._combinations(blocking, room)]
+        if not explanation.fixes:
+            explanation.fixes += [fix async for fix in self._fewest(room)]
 
     async def make_room(self) -> None:
         """Add what makes room on the only node on which the pod can run, if nothing else helps.
@@ -243,7 +255,8 @@ class AdviceSearch:
             answers = await answers_once_known(lambda: self._ask(changed), needed)
         fixes = []
         for (repair, size), (pod, _), decision in zip(repairs, changed, answers, strict=True):
-            if nodes := tuple(decision.candidates or ()):
+            nodes = tuple(filter(repair.only or bool, decision.candidates or ()))
+            if nodes:
                 of_pod = repair.field and not repair.object
                 patch = self._edits(pod) if of_pod else tuple(repair.others(nodes))
                 fix = Fix(repair.text, nodes, 1, size, repair.rank, repair.object, patch=patch)
@@ -261,40 +274,70 @@ class AdviceSearch:
         """Return how the object that a user edits makes a changed pod."""
         return edits(*edited_object(self._world, self._pod), self._pod, changed)
 
-    def _patch(self, constraints: Sequence[Constraint], nodes: Sequence[str]) -> tuple[Edit, ...]:
-        """Return what ends these constraints, as far as is known."""
-        removed = (each for each in constraints if each.rank != Rank.MEND)
-        changed = without(self._pod, (each for each in removed if each.others == no_edits))
-        others = (edit for each in constraints for edit in each.others(nodes))
-        return (*self._edits(changed), *others)
-
-    async def _smaller_request(
-        self, constraint: Constraint, nodes: Sequence[str], room: FreeAmounts
+    async def _fix_of(
+        self, constraints: Sequence[Constraint], nodes: Sequence[str], room: FreeAmounts
     ) -> Fix:
-        """Return the largest request with which the pod fits on one of these nodes."""
-        resource = constraint.resource
-        asked = Demand(self._pod["spec"]).requests[resource]
-        free = {room.of(node).get(resource, 0.0) for node in nodes}
-        for most in sorted((amount for amount in free if amount > 0), reverse=True)[:3]:
-            changed = copy.deepcopy(self._pod)
-            readable = parsed(resource, quantity_text(resource, most))
-            if not reduce_request(changed["spec"], resource, readable):
-                continue
-            (answer,) = await self._ask([(changed, ALL)])
+        """Return the end of constraints, without which the pod fits on these nodes.
+
+        Of what they request, the largest amounts remain with which it fits on one of the nodes.
+        """
+        resources = [constraint.resource for constraint in constraints if constraint.resource]
+        amounts_: dict[str, float] = dict.fromkeys(resources, 0.0)
+        free = {tuple(room.of(node).get(name, 0.0) for name in resources) for node in nodes}
+        for most in sorted(free, reverse=True)[:_MOST_AMOUNTS]:
+            if max(most, default=0.0) <= 0:
+                break
+            less = dict(zip(resources, most, strict=True))
+            (answer,) = await self._ask([(self._changed(constraints, less), ALL)])
             if answer.candidates:
-                reduced = Demand(changed["spec"]).requests[resource]
-                less, before = different_texts(resource, reduced, asked)
-                return Fix(
-                    f"request {less} of {resource} instead of {before}",
-                    tuple(answer.candidates),
-                    rank=Rank.LESS,
-                    patch=self._edits(changed),
-                )
-        # `without` leaves the overhead out as well.
+                amounts_, nodes = less, answer.candidates
+                break
+        texts, rank = [], max(constraint.rank for constraint in constraints)
+        reduced = Demand(self._changed(constraints, amounts_)["spec"]).requests
+        for constraint in constraints:
+            text = constraint.fix
+            if name := constraint.resource:
+                text, nothing = self._less(name, reduced.get(name, 0.0))
+                rank = Rank.NOTHING if nothing else rank
+            texts.append(text)
+        size = _LARGEST if rank == Rank.NOTHING else 0
+        patch = self._patch(constraints, amounts_, nodes)
+        return Fix(", and ".join(texts), tuple(nodes), len(constraints), size, rank, patch=patch)
+
+    def _changed(self, constraints: Iterable[Constraint], less: Mapping[str, float]) -> Object:
+        """Return the pod without constraints; of what they request, it requests `less`."""
+        changed = without(self._pod, (each for each in constraints if not each.resource))
+        for name in (each.resource for each in constraints if each.resource):
+            amount = parsed(name, quantity_text(name, less[name])) if less[name] > 0 else 0.0
+            if amount <= 0 or not reduce_request(changed["spec"], name, amount):
+                remove_request(changed, name)
+        return changed
+
+    def _less(self, resource: str, amount: float) -> tuple[str, bool]:
+        """Return the text of a request that is made smaller, and whether nothing remains."""
+        if amount > 0:
+            asked = Demand(self._pod["spec"]).requests[resource]
+            less, before = different_texts(resource, amount, asked)
+            return f"request {less} of {resource} instead of {before}", False
+        # `remove_request` leaves the overhead out as well.
         overhead = resource in (self._pod["spec"].get("overhead") or {})
         also = ", and use no RuntimeClass with an overhead of it" if overhead else ""
-        text, patch = f"request no {resource}{also}", self._patch([constraint], nodes)
-        return Fix(text, tuple(nodes), size=_LARGEST, rank=Rank.NOTHING, patch=patch)
+        return f"request no {resource}{also}", True
+
+    def _patch(
+        self, constraints: Sequence[Constraint], less: Mapping[str, float], nodes: Sequence[str]
+    ) -> tuple[Edit, ...]:
+        """Return what ends these constraints; empty if one ends by a change of no known object."""
+        of_pod: list[Constraint] = []
+        of_others: list[Constraint] = []
+        for each in constraints:
+            elsewhere = each.rank == Rank.MEND or each.others != no_edits
+            (of_others if elsewhere else of_pod).append(each)
+        others = [tuple(each.others(nodes)) for each in of_others]
+        if not all(others):
+            return ()
+        changed = self._changed(of_pod, less)
+        return (*self._edits(changed), *(edit for parts in others for edit in parts))
 
     def _impossible(self, room: FreeAmounts) -> Iterator[str]:
         nodes = room.allocatable.values()
@@ -306,7 +349,9 @@ class AdviceSearch:
                     f"no node has {asks} of {resource}, even if it was empty; the largest has {has}"
                 )
 
-    async def _combinations(self, blocking: Mapping[Constraint, set[str]]) -> Any:
+    async def _combinations(
+        self, blocking: Mapping[Constraint, set[str]], room: FreeAmounts
+    ) -> AsyncIterator[Fix]:
         """Yield the smallest sets of changes: for each node, all constraints that exclude it."""
         sets: dict[frozenset[int], None] = {}
         order = list(blocking)
@@ -323,11 +368,24 @@ class AdviceSearch:
         answers = await self._ask([(without(self._pod, changes), ALL) for changes in chosen])
         for constraints, decision in zip(chosen, answers, strict=True):
             if decision.candidates:
-                text = ", and ".join(constraint.fix for constraint in constraints)
-                rank = max(constraint.rank for constraint in constraints)
-                nodes = tuple(decision.candidates)
-                patch = self._patch(constraints, nodes)
-                yield Fix(text, nodes, len(constraints), rank=rank, patch=patch)
+                yield await self._fix_of(constraints, decision.candidates, room)
+
+    async def _fewest(self, room: FreeAmounts) -> AsyncIterator[Fix]:
+        """Yield a set of changes of which none can be left out, where constraints hide others.
+
+        A constraint may exclude nothing before another one ends: a spread counts only the zones
+        that the node affinity allows.
+        """
+        left = sorted((each for each in self._constraints if each.fix), key=lambda each: each.rank)
+        (answer,) = await self._ask([(without(self._pod, left), ALL)])
+        if not answer.candidates or len(left) > _MOST_LEFT_OUT:
+            return
+        for constraint in reversed(left[:]):  # those come back first that a person would keep
+            fewer = [other for other in left if other is not constraint]
+            (without_fewer,) = await self._ask([(without(self._pod, fewer), ALL)])
+            if without_fewer.candidates:
+                left, answer = fewer, without_fewer
+        yield await self._fix_of(left, answer.candidates or (), room)
 
     async def _new_nodes(self) -> None:
         """Add one more node like each kind of node that there is, and see where the pod fits."""

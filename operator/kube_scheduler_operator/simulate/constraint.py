@@ -50,6 +50,8 @@ class RuleRepair:
     object: str = ""  # Kind namespace/name that has the field; empty: what the pod's owner edits
     objects: tuple[Object, ...] = ()  # that the changed pod needs
     others: OtherEdits = no_edits  # what is edited, if `field` is none of the pod
+    # the nodes where the text has the effect of `change`; None: all
+    only: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,15 @@ class Constraint:
     named_by: str = ""
     others: OtherEdits = no_edits  # what `fix` edits without `field`, as far as is known
     words: str = ""  # a part of kube-scheduler's reason for it; empty: that is not known
+    # whether a reason is for a node; None: that does not depend on the node
+    is_for: Callable[[str, str], bool] | None = None
 
-    def reasons(self, of_family: Sequence[str]) -> tuple[str, ...]:
+    def reasons(self, of_family: Sequence[str], node: str) -> tuple[str, ...]:
         """Return those of kube-scheduler's reasons for its family that are for this constraint."""
         own = tuple(reason for reason in of_family if self.words and self.words in reason)
-        return own or tuple(of_family)
+        own = own or tuple(of_family)
+        of_node = tuple(text for text in own if self.is_for is None or self.is_for(text, node))
+        return of_node or own
 
 
 def removing(entry: Any, *path: str) -> Change:
@@ -91,7 +97,14 @@ def containers(spec: Mapping[str, Any]) -> Iterator[Object]:
         yield from spec.get(field) or ()
 
 
-_UNITS: Final = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_UNITS: Final = (
+    ("Ei", 2**60),
+    ("Pi", 2**50),
+    ("Ti", 2**40),
+    ("Gi", 2**30),
+    ("Mi", 2**20),
+    ("Ki", 2**10),
+)
 _READABLE: Final = 100_000
 """Units of an amount that people write; of more, they use the next unit."""
 

@@ -27,6 +27,7 @@ FAILED: Final = "failed"  # it fits, and its last attempt ended with an error
 QUEUED: Final = "queued"
 GROUP: Final = "group"  # its group of pods is placed as a whole, and is not now
 IDLE: Final = "idle scheduler"
+TERMINATING: Final = "terminating"  # it has no node, and kube-scheduler does not try it
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ class Diagnosis:
     coming_nodes: list[ComingNode] = field(default_factory=list)
     # the decision of our own extenders about it now, by name
     extenders: dict[str, dict[str, Any]] = named("", default_factory=dict)
+    # the end of a pod without a node that terminates; None: it does not
+    ending: LeavingPod | None = None
     error: str = ""  # with which its scheduler's last attempt ended, of a pod that fits
     # of a waiting pod that names one, unless the answer is part of that about the group
     group: GroupExplanation | None = None
@@ -131,6 +134,8 @@ class Diagnosis:
         """One of the constants above."""
         if self.node:
             return RUNNING
+        if self.ending is not None:
+            return TERMINATING
         if self.gates:
             return GATED
         if self.problem:

@@ -23,7 +23,7 @@ class Edit:
 
 
 def edits(title: str, prefix: str, before: Object, after: Object) -> tuple[Edit, ...]:
-    """Return how one form of an object becomes another one.
+    """Return how one form of an object becomes another one, if they are made in this order.
 
     They are the edits of the object `title`, which has them at `prefix`.
     """
@@ -59,5 +59,7 @@ def _of_lists(
         for at, (old, made) in enumerate(zip(gone, new, strict=True), start):
             yield from _differences(f"{path}[{at}]", old, made)
         return
-    yield from ((f"{path}[{at}]", old, None) for at, old in enumerate(gone, start))
+    # From the end, so that an edit moves no entry that a later one names.
+    for at in reversed(range(start, start + len(gone))):
+        yield f"{path}[{at}]", before[at], None
     yield from ((f"{path}[{at}]", None, made) for at, made in enumerate(new, start))

@@ -42,7 +42,7 @@ class LeavingPod:
     """
 
     pod: str  # namespace/name
-    node: str
+    node: str  # empty: of a pod that terminates without one
     terminates: bool  # otherwise it is resized, or is nominated to the node
     nominated: bool = False
     since: str = ""  # when its deletion was requested, RFC 3339; empty: unknown
@@ -92,7 +92,7 @@ def reserving_pods(world: World, least: int) -> list[tuple[Object, LeavingPod]]:
 
 def described(pod: Object, world: World) -> LeavingPod:
     """Describe a pod that terminates."""
-    metadata, node = pod["metadata"], pod["spec"]["nodeName"]
+    metadata, node = pod["metadata"], pod["spec"].get("nodeName") or ""
     names = (foreign(str(name), FOREIGN_NAME) for name in metadata.get("finalizers") or ())
     return LeavingPod(
         pod_name(pod),
@@ -100,7 +100,7 @@ def described(pod: Object, world: World) -> LeavingPod:
         terminates=True,
         since=_requested(metadata),
         finalizers=tuple(names),
-        node_is_ready=_is_ready(world, node),
+        node_is_ready=not node or _is_ready(world, node),
     )
 
 

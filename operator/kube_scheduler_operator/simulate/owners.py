@@ -66,13 +66,18 @@ def edited_object(world: World, pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
-    """Return the pods of a workload: those that wait first, each group by age."""
+    """Return the pods of a workload: those that wait first, each group by age.
+
+    Those without a node that terminate come last: kube-scheduler does not try them.
+    """
     owners = _controllers(world, kind, namespace, name)
     pods = []
     for (where, _), entry in world.objects[PODS].items():
         if where == namespace and owner_of(pod := entry.object()) in owners:
-            pods.append((bool(entry.node), str(pod["metadata"]["creationTimestamp"]), pod))
-    return [pod for *_, pod in sorted(pods, key=lambda row: row[:2])]
+            ends = not entry.node and "deletionTimestamp" in pod["metadata"]
+            created = str(pod["metadata"]["creationTimestamp"])
+            pods.append((ends, bool(entry.node), created, pod))
+    return [pod for *_, pod in sorted(pods, key=lambda row: row[:3])]
 
 
 def ended_pods_of(world: World, kind: str, namespace: str, name: str) -> dict[str, EndedPod]:

@@ -262,7 +262,8 @@ def _check_amounts(value: Any, path: tuple[str, ...], *before: str) -> None:
             return
     for name, amount in mapping(value).items():
         try:
-            quantity(str(amount))
+            if amount is not None:  # which the API server reads as 0
+                quantity(str(amount))
         except ValueError as error:
             raise ValueError(f"{'.'.join((*before, *path, name))}: {error}") from None
 

@@ -24,6 +24,7 @@ from .world import World
 
 _FIELD: Final = "spec.topologySpreadConstraints"
 _HONOR: Final = "Honor"
+_NO_LABEL: Final = "(missing required label)"
 _NAMED: Final = 5
 """Domains that a sentence names."""
 
@@ -54,6 +55,7 @@ def spread_constraints(
             f"use ScheduleAnyway for the spread over {key}",
             _setting(index, whenUnsatisfiable="ScheduleAnyway"),
             on=cache(spread.fact),
+            is_for=spread.is_reason_for,
             field=f"{_FIELD}[{index}].whenUnsatisfiable",
             repairs=partial(_repairs, spread, index),
         )
@@ -140,6 +142,13 @@ class _Spread:
     def unlabelled(self) -> bool:
         """Whether some node has no label of this key."""
         return len(self._domain_of) < len(self.world.objects[NODES])
+
+    def is_unlabelled(self, node: str) -> bool:
+        return node not in self._domain_of
+
+    def is_reason_for(self, reason: str, node: str) -> bool:
+        """Return whether kube-scheduler's reason can be for this node."""
+        return self.is_unlabelled(node) == (_NO_LABEL in reason)
 
     def _counts(self, node: Mapping[str, Any]) -> bool:
         spec = self.pod["spec"]
@@ -265,6 +274,7 @@ def _repairs(spread: _Spread, index: int) -> Iterator[RuleRepair]:
         yield RuleRepair(
             f"label the nodes: kubectl label node NODE {spread.key}=VALUE",
             _setting(index, whenUnsatisfiable="ScheduleAnyway"),
+            only=spread.is_unlabelled,  # each value is new there, and has no pods yet
         )
     few = len(spread.domains) < spread.least_domains
     if few and len(spread.domains) > 1:

@@ -85,6 +85,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
 }
 """By key. Sources: Kubernetes' list of well-known taints, and the pages of the projects."""
 
+_BEYOND: Final = {"Gt": "greater than", "Lt": "less than"}
+"""Operators of tolerations with the gate TaintTolerationComparisonOperators."""
 _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
@@ -159,7 +161,9 @@ def _near(taint: Mapping[str, str], spec: Mapping[str, Any]) -> str:
         effect, value = str(toleration.get("effect") or ""), str(toleration.get("value") or "")
         if effect not in ("", taint["effect"]):
             return f"; its toleration of {key} is for the effect {foreign(effect, FOREIGN_NAME)}"
-        return f'; its toleration of {key} is for the value "{foreign(value, FOREIGN_NAME)}"'
+        beyond = _BEYOND.get(str(toleration.get("operator")))
+        which = f"values {beyond}" if beyond else "the value"
+        return f'; its toleration of {key} is for {which} "{foreign(value, FOREIGN_NAME)}"'
     return ""
 
 

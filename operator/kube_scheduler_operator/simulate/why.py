@@ -23,6 +23,7 @@ from .diagnosis import Cause, Decision, Diagnosis, Group
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import NODES, Object
 from .lead import lead_of
+from .leaving import described
 from .lifts import Lifts
 from .new_node_trials import Rejection, answered, new_nodes
 from .nominations import nominated
@@ -32,6 +33,7 @@ from .preemption import sentences, victims_on
 from .probes import (
     ALL,
     EXTENDERS,
+    MOST_REASONS,
     probe,
     probing,
     profile_named,
@@ -82,7 +84,9 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
         nodes=len(world.objects[NODES]),
         nominated=nominated(pod),
     )
-    if service.options is not None:
+    if "deletionTimestamp" in metadata and not explanation.node:
+        explanation.ending = described(pod, world)
+    elif service.options is not None:
         explanation.left_out = list(service.options.left_out)
         await _Inquiry(runs, world, pod, service.options, explanation).run()
         if explanation.candidates and not explanation.node:
@@ -259,7 +263,7 @@ class _Inquiry:
                 causes |= self._by_extender(decision)
             always = rest.get(family, set())
             generic = Cause(_generic(family, texts, len(by_family.get(family, ()))))
-            rule = Cause(self._rules.get(family) or generic.text)
+            rule = Cause(self._rules.get(family) or _generic(family, texts, 0))
             if family not in by_family:
                 generic = rule
             self._add_generic(causes, generic, rule, self._rejected(decision), always)
@@ -336,9 +340,12 @@ class _Inquiry:
                 words = own.get(family, ())
                 on = full if family == _REQUESTS else None
                 if isinstance(reason, Constraint):
-                    words, on = reason.reasons(words), reason.on
+                    on = reason.on
                 for node, text in _facts(reason.text, on, sorted(nodes)).items():
-                    causes_of[node].append(Cause(text, words))
+                    of_node = (
+                        reason.reasons(words, node) if isinstance(reason, Constraint) else words
+                    )
+                    causes_of[node].append(Cause(text, of_node[:MOST_REASONS]))
         groups: dict[tuple[Cause, ...], list[str]] = {}
         for node, causes in causes_of.items():
             if causes:
@@ -364,5 +371,6 @@ def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> 
 
 def _generic(family: str, reasons: Sequence[str], constraints: int) -> str:
     """Return why a family excludes nodes that no constraint of it excludes alone."""
-    text = "; ".join(reasons) or f"rejected by {family}"
+    more = f"; … and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+    text = "; ".join(reasons[:MOST_REASONS]) + more or f"rejected by {family}"
     return _TOGETHER.get(family, text) if constraints > 1 else text

@@ -130,6 +130,8 @@ class _Trial:
     async def _blocking(self, found: GroupPlacement, focus: str) -> Diagnosis:
         """Explain a pod that does not fit, once the others are where they fit."""
         apart = [pod for pod in self._group.waiting if pod_name(pod) in found.pending]
+        # One that is not simulated has no causes.
+        apart.sort(key=lambda pod: not self._is_simulated(pod))
         pod = next((pod for pod in apart if pod["metadata"]["name"] == focus), apart[0])
         world = self._world.copy()
         for other in self._group.waiting:
@@ -141,6 +143,9 @@ class _Trial:
         explanation = await explain(world, pod, self._options)
         explanation.preemption = []  # which is the group's
         return explanation
+
+    def _is_simulated(self, pod: Object) -> bool:
+        return serving(self._options, pod["spec"].get("schedulerName") or "").options is not None
 
     async def _fixes(self, answer: GroupExplanation) -> list[Fix]:
         """Return the changes of the group itself with which pods of it are placed."""

@@ -175,7 +175,12 @@ def _template(source: Any, namespace: str, where: str, path: str) -> Object:
     metadata = mapping(source.get("metadata"))
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
     spec = copy.deepcopy(dict(source["spec"]))
-    spec.pop("nodeName", None)
+    node = spec.pop("nodeName", None)
+    if node and path:  # that of a Pod is the node that it had
+        raise WorkloadError(
+            f"{where}: {prefix}spec.nodeName is {node!r}: its pods are created on that node, and "
+            "no scheduler places them"
+        )
     return {**new_object(PODS, _SIMULATED, namespace, **kept), "spec": spec}
 
 
@@ -184,6 +189,8 @@ def _check_resources(holder: Any, where: str) -> None:
         raise WorkloadError(f"{where}: this is not an object")
     for field in ("requests", "limits"):
         for resource, amount in mapping(mapping(holder.get("resources")).get(field)).items():
+            if amount is None:  # which the API server reads as 0
+                continue
             try:
                 quantity(str(amount))
             except ValueError as error:

@@ -32,6 +32,7 @@ from .kinds import (
     strip,
 )
 from .other_schedulers import MOST, FoundScheduler, found_group, found_scheduler
+from .pod_defaults import set_api_defaults
 
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
 
@@ -114,7 +115,7 @@ class World:
                 return False
             kept["status"].setdefault("phase", "Pending")
             spec = kept["spec"]
-            spec.setdefault("schedulerName", "default-scheduler")
+            set_api_defaults(spec)
             node = spec.get("nodeName") or ""
         if resource is NODES and (kubelet := _kubelet(obj)):
             self.kubelets.add(kubelet)

@@ -23,6 +23,18 @@ def more_cpu_than_any_node_has(situation: Situation) -> None:
     situation.requests(cpu="9")
 
 
+def _less_on_any_disk(situation: Situation) -> None:
+    situation.requests(cpu="4")
+    situation.spec.pop("nodeSelector")
+
+
+@kind("less than 9 of cpu is free", "remove disk=tape from the nodeSelector, and request 4 of cpu "
+      "instead of 9", _less_on_any_disk)  # fmt: skip
+def more_cpu_than_any_node_has_and_a_label_that_none_has(situation: Situation) -> None:
+    situation.requests(cpu="9")
+    situation.spec["nodeSelector"] = {"disk": "tape"}
+
+
 @kind("less than 9Gi of memory", "request 8Gi of memory instead of 9Gi", requests(memory="8Gi"))
 def too_much_memory(situation: Situation) -> None:
     situation.requests(memory="9Gi")

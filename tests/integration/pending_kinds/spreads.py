@@ -24,6 +24,32 @@ def a_spread_over_a_label_that_no_node_has(situation: Situation) -> None:
     situation.spread("rack")
 
 
+@kind(f"the node has no label {ZONE}, the topologyKey of a topologySpreadConstraint",
+      f"label the nodes: kubectl label node NODE {ZONE}=VALUE",
+      lambda s: s.patch_node(2, {"metadata": {"labels": {ZONE: "new"}}}),
+      first="remove minDomains")  # fmt: skip
+def a_spread_with_one_node_without_the_label(situation: Situation) -> None:
+    del situation.nodes[2]["metadata"]["labels"][ZONE]
+    situation.runs(0)
+    situation.spread(ZONE, minDomains=2)
+
+
+def _any_disk_and_zone(situation: Situation) -> None:
+    situation.spec.pop("nodeSelector")
+    situation.spread(ZONE, whenUnsatisfiable="ScheduleAnyway")
+
+
+@kind("demands the label disk=tape", "remove disk=tape from the nodeSelector, and use "
+      f"ScheduleAnyway for the spread over {ZONE}", _any_disk_and_zone)  # fmt: skip
+def a_spread_that_counts_no_node_before_the_selector_ends(situation: Situation) -> None:
+    situation.runs(0)
+    situation.runs(1)
+    situation.nodes[2]["status"]["allocatable"] |= {"pods": "1"}
+    situation.runs(2, app="other")
+    situation.spec["nodeSelector"] = {"disk": "tape"}
+    situation.spread(ZONE)
+
+
 @kind("minDomains is 3 and 2 values count, so the minimum is 0", "set minDomains to 2",
       lambda s: s.spread(ZONE, minDomains=2))  # fmt: skip
 def a_spread_over_more_zones_than_there_are(situation: Situation) -> None:

@@ -175,6 +175,7 @@ def test_the_taint_of_a_cordoned_node_belongs_to_the_cordon(effect: str, named_b
         ("memory", 18181869946, "16.9Gi"),  # 90 percent of 20202077718
         ("memory", 16 * 2**30 - 1024, "15.9Gi"),
         ("memory", 1000, "1000"),
+        ("memory", 2**63, "8Ei"),  # the largest quantity
         ("hugepages-2Mi", 3 * 2**30, "3Gi"),
         ("example.com/gpu", 3, "3"),
     ],

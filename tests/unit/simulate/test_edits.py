@@ -20,11 +20,15 @@ from kube_scheduler_operator.simulate.edits import Edit, edits
         ({"m": {"x/y": "1"}}, {"m": {}}, [("spec.m[x/y]", "1", None)]),
         ({"l": [{"a": 1}, {"a": 2}]}, {"l": [{"a": 1}, {"a": 3}]}, [("spec.l[1].a", 2, 3)]),
         ({"l": [1, 2, 3]}, {"l": [1, 3]}, [("spec.l[1]", 2, None)]),
+        # In this order, no edit moves what a later one names.
+        ({"l": [1, 2, 3]}, {"l": [3]}, [("spec.l[1]", 2, None), ("spec.l[0]", 1, None)]),
+        ({"l": [1, 2]}, {"l": [3]}, [("spec.l[1]", 2, None), ("spec.l[0]", 1, None),
+                                     ("spec.l[0]", None, 3)]),
         ({"l": [1, 2]}, {"l": [1, 2, 3]}, [("spec.l[2]", None, 3)]),
         ({"l": [1, 1]}, {"l": [1, 1, 1]}, [("spec.l[2]", None, 1)]),
         ({"l": [1]}, {"l": "1"}, [("spec.l", [1], "1")]),
     ],
-)
+)  # fmt: skip
 def test_only_what_differs_is_edited(
     before: Any, after: Any, expected: list[tuple[str, Any, Any]]
 ) -> None:

@@ -306,6 +306,8 @@ def test_many_facts_are_one_cause_with_an_example() -> None:
         ({"key": "k", "operator": "Exists", "effect": "NoExecute"},
          "; its toleration of k is for the effect NoExecute"),
         ({"key": "k", "value": "other"}, '; its toleration of k is for the value "other"'),
+        ({"key": "k", "operator": "Gt", "value": "9"},
+         '; its toleration of k is for values greater than "9"'),
         ({"key": "l", "operator": "Exists"}, ""),
     ],
 )  # fmt: skip

@@ -96,6 +96,10 @@ def test_pods_of_a_stateful_set_are_numbered_and_have_claims_of_their_own() -> N
         ({"kind": "Deployment", "metadata": {"name": "web"}, "spec": {}},
          "file: Deployment web: spec.template.spec.containers is missing"),
         (workload("Deployment", {"replicas": "3"}), "spec.replicas '3' is not a number of pods"),
+        ({"kind": "Deployment", "metadata": {"name": "web"},
+          "spec": {"template": {"spec": {"containers": [{}], "nodeName": "n"}}}},
+         "file: Deployment web: spec.template.spec.nodeName is 'n': its pods are created on that "
+         "node, and no scheduler places them"),
         ({**workload("Deployment", {}), "metadata": {}},
          "file: Deployment without a name: metadata.name is missing"),
         ({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [

@@ -13,6 +13,8 @@ from typing import Final
 
 from ...base.field_types import document_of
 from ...base.findings import listing
+from ...base.foreign_text import foreign
+from ...base.limits import FOREIGN_NAME
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...kube.client import ApiClient
@@ -56,6 +58,7 @@ from .group_answer import group_lines
 from .run import Simulation, from_cluster, run_simulating
 
 _NAMED: Final = 3
+_MOST: Final = 10
 _FIXES: Final = 6
 _REFUSED: Final = "OutOf"
 """How reasons of a kubelet begin that refuses a pod: OutOfcpu, OutOfpods and so on."""
@@ -140,7 +143,7 @@ async def _explain(
     explanation = await _explain_pod(simulation, pod)
     explanation.idle = simulation.idle.get(explanation.scheduler, "")
     explanation.missing = missing
-    if explanation.served:
+    if explanation.served and explanation.ending is None:
         explanation.decided_by = simulation.decided_by.of(explanation.scheduler)
     agents = agents or RememberedDecisions()
     simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
@@ -285,17 +288,17 @@ def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
         yield from _missing_lines(pods)
     where = f"runs on node {explanation.node}" if explanation.node else "has no node"
     yield f"Pod {explanation.pod} {where}."
+    if explanation.ending is not None:
+        yield f"kube-scheduler does not try a pod that terminates: {end_of(explanation.ending)}."
+        return
     if explanation.gates:
-        gates = ", ".join(map(_quoted, explanation.gates))
-        who = "; ".join(explanation.gates_removed_by)
-        yield f"It is not scheduled before its scheduling gates are removed: {gates}."
-        yield f"{who[0].upper()}{who[1:]}. Without them:"
+        yield from _gate_lines(explanation)
     if explanation.decision.reason == NO_SCHEDULER:
-        served = ", ".join(explanation.profiles)
+        name, served = explanation.scheduler, ", ".join(explanation.profiles)
         after = "What placed it is not known" if explanation.node else "It waits until one does"
         yield (
-            f"No scheduler serves its spec.schedulerName {_quoted(explanation.scheduler)}; the "
-            f"configuration serves {served}. {after}."
+            f"No scheduler serves its spec.schedulerName {_quoted(name)}; the configuration serves "
+            f"{served}. {after}."
         )
         return
     if explanation.problem:
@@ -314,8 +317,17 @@ def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
         yield from _pending(explanation)
 
 
-def _quoted(text: str) -> str:
-    return f'"{text}"'
+def _gate_lines(explanation: Diagnosis) -> Iterator[str]:
+    gates = ", ".join(map(_quoted, explanation.gates[:_MOST]))
+    if len(explanation.gates) > _MOST:
+        gates += f", … and {len(explanation.gates) - _MOST} more"
+    who = "; ".join(explanation.gates_removed_by)
+    yield f"It is not scheduled before its scheduling gates are removed: {gates}."
+    yield f"{who[0].upper()}{who[1:]}. Without them:"
+
+
+def _quoted(name: str) -> str:
+    return f'"{foreign(name, FOREIGN_NAME)}"'
 
 
 def _named(nodes: Sequence[str]) -> str:
@@ -384,17 +396,27 @@ def _not_tried(decision: Decision) -> Iterator[str]:
 
 
 def _pending(explanation: Diagnosis) -> Iterator[str]:
+    if explanation.problem:
+        yield f"What its scheduler decides is not known: {explanation.problem}."
+        return
     yield f"It fits on none of {counted(explanation.nodes, 'node')}:"
     for group in explanation.groups:
         yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)})"
         for cause in group.causes:
             own = f"   [{'; '.join(cause.scheduler)}]" if cause.scheduler else ""
             yield f"    {cause.text}{own}"
-    for impossible in explanation.impossible:
+    for impossible in explanation.impossible[:_MOST]:
         yield f"  {impossible[0].upper()}{impossible[1:]}."
+    if len(explanation.impossible) > _MOST:
+        yield f"  … and {len(explanation.impossible) - _MOST} more resources."
     yield from explanation.preemption
     for awaited in explanation.awaited:
         yield _awaited_line(awaited, " ".join(explanation.preemption))
+    yield from _fix_lines(explanation)
+    yield from new_nodes.lines(explanation.new_nodes, explanation.coming_nodes)
+
+
+def _fix_lines(explanation: Diagnosis) -> Iterator[str]:
     if explanation.fixes:
         yield "What would help (each was tried):"
         for fix in explanation.fixes[:_FIXES]:
@@ -405,7 +427,6 @@ def _pending(explanation: Diagnosis) -> Iterator[str]:
                 yield f"    in {fix.object}: {fix.field}"
     elif explanation.nodes:
         yield "No single change and no combination of changes of the pod was found that helps."
-    yield from new_nodes.lines(explanation.new_nodes, explanation.coming_nodes)
 
 
 def _awaited_line(awaited: Awaited, known: str) -> str:
@@ -415,14 +436,8 @@ def _awaited_line(awaited: Awaited, known: str) -> str:
     """
     fits = f"it fits on {counted(len(awaited.nodes), 'node')} ({_named(awaited.nodes)})"
     holding = [f"{pod.pod} on {pod.node}" for pod in awaited.pods if pod.nominated]
-    if holding:
-        pods = "a nominated pod" if len(holding) == 1 else "nominated pods"
-        return (
-            f"kube-scheduler keeps room for {pods} of the same or a higher priority: "
-            f"{first_names(holding)}. Without, {fits}: this was tried."
-        )
     ending = [pod for pod in awaited.pods if pod.terminates]
-    resized = [pod for pod in awaited.pods if not pod.terminates]
+    resized = [pod for pod in awaited.pods if not (pod.terminates or pod.nominated)]
     ends = []
     if ending:
         one = len(ending) == 1
@@ -434,12 +449,22 @@ def _awaited_line(awaited: Awaited, known: str) -> str:
         amounts = "; ".join(amount for pod in resized[:_NAMED] for amount in pod.amounts)
         names = first_names([pod.pod for pod in resized])
         ends.append(f"the resize of {names} has ended ({amounts})")
-    return f"Once {' and '.join(ends)}, {fits} without a change: this was tried."
+    end = f"once {' and '.join(ends)}, " if ends else ""
+    if holding:
+        pods = "a nominated pod" if len(holding) == 1 else "nominated pods"
+        return (
+            f"kube-scheduler keeps room for {pods} of the same or a higher priority: "
+            f"{first_names(holding)}. Without, {f'and {end}' * bool(end)}{fits}: this was tried."
+        )
+    return f"{end[0].upper()}{end[1:]}{fits} without a change: this was tried."
 
 
 def _running(explanation: Diagnosis, most: int) -> Iterator[str]:
     decision = explanation.decision
     best = decision.best
+    excluded = (node for group in explanation.groups for node in group.nodes)
+    if explanation.node not in {*explanation.candidates, *excluded}:
+        yield f"Node {explanation.node} does not exist."
     if not decision.node:
         yield f"As a new pod it would have no node today: {decision.message}"
     elif explanation.node not in explanation.candidates:
@@ -520,6 +545,8 @@ def waiting_lines(waiting: WaitingPods) -> Iterator[str]:
         yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
         yield f"  pods    {first_names(group.pods)}"
         yield f"  owners  {first_names(group.owners)}"
+        if group.diagnosis is not None and group.diagnosis.decision.preempted:
+            yield f"  now     {group.pods[0]}: {' '.join(group.diagnosis.preemption)}"
         if group.tried:
             yield f"  helps   {group.pods[0]}: {group.fix or 'no change was found'}"
         if made := new_nodes.short(group.new_nodes, group.coming_nodes):

@@ -55,7 +55,7 @@ class FilesUpgrade:
         for content in self.contents(self.version):
             extenders += entries(content.config.get("extenders"))
         unknown = "" if self.stock else _OTHER_IMAGE
-        return upgrade_steps(self.version, target, self._refusals, extenders, unknown)
+        return upgrade_steps(self.version, target, self._refusals, extenders, unknown, runs=False)
 
     def contents(self, _version: Version) -> Sequence[UpgradedContent]:
         """Return the configurations with their flags, or what schedulers without any have."""

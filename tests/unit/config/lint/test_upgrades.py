@@ -63,6 +63,16 @@ def test_the_image_shows_the_version_that_runs_and_hides_no_newer_one() -> None:
     assert f"feature gate {LOCKED_IN_36} is locked to true in 1.36" in text
 
 
+def test_what_the_present_version_refuses_of_files_is_named_once() -> None:
+    gates = "--feature-gates=NoSuchGate=true"
+    files = upgrade(CONFIG_MAP, deployment("registry.k8s.io/kube-scheduler:v1.35.4", gates))
+    first, second = files.steps(Version(1, 37))
+    (text,) = first.refused
+    assert "kube-scheduler 1.36 has no feature gate NoSuchGate" in text
+    assert text.endswith("; 1.35 refuses it as well")
+    assert second.refused == ()
+
+
 def test_a_configuration_has_the_flags_of_the_scheduler_that_reads_it() -> None:
     files = upgrade(CONFIG_MAP, deployment("registry.k8s.io/kube-scheduler:v1.35.4", "--v=3"))
     (content,) = files.contents(V36)

@@ -41,7 +41,8 @@ class UpgradeStep:
     """What one minor version changes for a scheduler, compared with all before it."""
 
     version: Version
-    refused: tuple[str, ...] = ()  # errors that no older version has
+    # errors that no older version has, or of files that the present version refuses as well
+    refused: tuple[str, ...] = ()
     duties: tuple[str, ...] = ()  # what extenders have to do from this version on
     unknown: str = ""  # why it is not known whether this version starts; empty: it is
     pre_release: str = ""  # whose rules these are; empty: those of a release
@@ -53,13 +54,19 @@ def upgrade_steps(
     refusals: Callable[[Version], Iterable[VersionRefusal]],
     extenders: Sequence[Any],
     unknown: str = "",
+    *,
+    runs: bool = True,
 ) -> tuple[UpgradeStep, ...]:
     """Return a step for each minor version after `current`, up to `target`.
 
     `refusals` returns the errors of a version, and `extenders` are those of the configuration.
-    `unknown` is why no version's rules are known to apply, such as those of another image.
+    `unknown` is why no version's rules are known to apply, such as those of another image. `runs`:
+    whether this is what `current` runs; else its errors are those of the next version as well.
     """
     known = {refusal.identity for refusal in refusals(current)}
+    standing: set[Hashable] = set()
+    if not runs:
+        known, standing = standing, known
     steps = []
     for minor in range(current.minor + 1, target.minor + 1):
         version = Version(current.major, minor)
@@ -69,7 +76,10 @@ def upgrade_steps(
             continue
         new = [refusal for refusal in refusals(version) if refusal.identity not in known]
         known.update(refusal.identity for refusal in new)
-        texts = tuple(dict.fromkeys(refusal.text for refusal in new))
+        as_now = f"; {current.short} refuses it as well"
+        texts = tuple(
+            dict.fromkeys(each.text + as_now * (each.identity in standing) for each in new)
+        )
         pre_release = pre_release_note(version) if minor in PRE_RELEASES else ""
         steps.append(UpgradeStep(version, texts, duties, "" if texts else unknown, pre_release))
     return tuple(steps)
