@@ -309,8 +309,16 @@ def test_waiting_groups_by_cause(run: Run, version: str) -> None:
     few = [node("a", "z"), gang(version, 4), *members(version, 2)]
     (group,) = run(version, few, gates(version), "pending", "--fixes", "0")["groups"]
     assert group["cause"] == f"{title} has 2 of at least 4 Pods (minCount)"
+    assert group["unreadGroups"] == []
     (group,) = run(version, few, "", "pending", "--fixes", "0")["groups"]
     assert group["kind"] == "queued"
+    unread = (
+        f"{title}: kube-scheduler {version.removeprefix('v').rpartition('.')[0]} does not look at "
+        "it: its feature gate GenericWorkload is off by default"
+    )
+    assert group["unreadGroups"] == [unread]
+    text = run(version, few, "", "pending", "--fixes", "0", "-o", "text")
+    assert f"  groups  {unread}\n" in text
 
 
 def outcome(found: Object) -> tuple[int, set[str]]:

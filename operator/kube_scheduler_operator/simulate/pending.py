@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from ..base.field_types import named
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from .decided_by import DecidedBy
@@ -28,7 +29,7 @@ from .kinds import Object, pod_name
 from .new_nodes import ComingNode, NewNode
 from .other_schedulers import where_to_look
 from .owners import MissingPods, owner_of
-from .pending_groups import waits_of_groups
+from .pending_groups import unread_groups, waits_of_groups
 from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
@@ -53,6 +54,7 @@ class WaitingGroup:
     since: str  # when the oldest pod was created; empty: unknown
     owners: list[str]  # the controllers of the pods, as Kind/name
     pods: list[str]  # namespace/name, oldest first
+    unread: list[str] = named("unreadGroups", default_factory=list)  # of pods, and why, if any is
     tried: bool = False  # whether changes were tried
     group_fixes: list[Fix] = field(default_factory=list)  # changes of the PodGroup of the oldest
     # of the oldest one, or of the pod that its PodGroup waits for; None: not tried, or none waits
@@ -130,7 +132,7 @@ async def waiting_groups(
             else:
                 own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
                 put(UNSCHEDULABLE, "; ".join(own), pod)
-        groups = [_group(*key, pods) for key, pods in by_cause.items()]
+        groups = [_group(*key, pods, options) for key, pods in by_cause.items()]
         groups.sort(key=lambda group: (-len(group.pods), group.since))
         for group in in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]:
             pod = by_cause[group.kind, group.cause][0]
@@ -141,11 +143,12 @@ async def waiting_groups(
     return groups
 
 
-def _group(kind: str, cause: str, pods: Sequence[Object]) -> WaitingGroup:
+def _group(kind: str, cause: str, pods: Sequence[Object], options: RunOptions) -> WaitingGroup:
     since = str(pods[0]["metadata"].get("creationTimestamp", ""))
     owners = list(dict.fromkeys(map(owner_of, pods)))
     names = list(map(pod_name, pods))
-    return WaitingGroup(kind, cause, "" if since == UNKNOWN_TIME else since, owners, names)
+    since = "" if since == UNKNOWN_TIME else since
+    return WaitingGroup(kind, cause, since, owners, names, unread_groups(options, pods))
 
 
 async def _explained(

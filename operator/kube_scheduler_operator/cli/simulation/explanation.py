@@ -545,6 +545,7 @@ def waiting_lines(waiting: WaitingPods) -> Iterator[str]:
         yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
         yield f"  pods    {first_names(group.pods)}"
         yield f"  owners  {first_names(group.owners)}"
+        yield from (f"  groups  {unread}" for unread in group.unread)
         if group.diagnosis is not None and group.diagnosis.decision.preempted:
             yield f"  now     {group.pods[0]}: {' '.join(group.diagnosis.preemption)}"
         if group.tried:
