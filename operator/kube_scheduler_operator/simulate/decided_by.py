@@ -78,11 +78,15 @@ class DecidedBy:
 
     def note(self) -> str:
         """Say which version decides, with which configurations."""
+        return self.used_by(self.program())
+
+    def used_by(self, what: str) -> str:
+        """Say with which configurations something decides."""
         origins = [one.origin for one in self.configurations]
         if len(origins) > 1:
             origins = [f"{one.scheduler} with {one.origin}" for one in self.configurations]
-            return f"{self.program()}: {'; '.join(origins)}"
-        return f"{self.program()}, with {''.join(origins)}"
+            return f"{what}: {'; '.join(origins)}"
+        return f"{what}, with {''.join(origins)}"
 
 
 def framed(

@@ -63,6 +63,7 @@ class SimulationQuestion:
 class ConfigurationResult:
     title: str
     outcomes: list[PlacementOutcome]
+    decided_by: DecidedBy | None = None
 
     @property
     def fits(self) -> int:
@@ -100,6 +101,7 @@ class ConfigurationAnswer:
     preempted: list[list[str]]
     homeless: list[list[str]]  # of the preempted ones, those whose replacements found no node
     more_fit: bool  # with `max`, whether more could fit than were tried
+    decided_by: DecidedBy | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class LargestQuestion:
 class SimulationAnswer:
     subject: str
     fits: bool | None  # None: all that was tried fits, but not everything could be tried
-    decided_by: DecidedBy | None
+    decided_by: DecidedBy | None  # that of the first configuration
     repeat: int  # number of runs
     pods: dict[str, int]  # of the question, by the workload or the reason to place them
     added_nodes: list[str]
@@ -137,7 +139,6 @@ def answer_of(
     prepared: Prepared,
     columns: Sequence[ConfigurationResult],
     now: Mapping[str, float],
-    decided_by: DecidedBy,
     notes: Sequence[str],
 ) -> SimulationAnswer:
     """Return the answer of the runs in `prepared`, the changed world."""
@@ -153,7 +154,7 @@ def answer_of(
     return SimulationAnswer(
         question.title,
         _fits(proposed, largest, prevented),
-        decided_by,
+        columns[0].decided_by,
         len(columns[0].outcomes),
         {title: len(pods) for title, pods in prepared.groups.items()},
         prepared.added,
@@ -224,6 +225,7 @@ def _configuration(column: ConfigurationResult, *, proposed: bool) -> Configurat
         [outcome.preempted for outcome in outcomes],
         [outcome.homeless for outcome in outcomes],
         any(outcome.more for outcome in outcomes),
+        column.decided_by,
     )
 
 

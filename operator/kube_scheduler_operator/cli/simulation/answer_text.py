@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ...simulate.decided_by import framed
 from ...simulate.placements import Spread
 from ...simulate.scenario import Drain
 from ..console.output import counted, first_names, format_table, limited, limited_table
@@ -24,8 +25,16 @@ _FIGURES: Final = {
 }
 
 
-def simulation_lines(answer: SimulationAnswer, most: int) -> Iterator[str]:
+def answer_lines(answer: SimulationAnswer, most: int) -> Iterator[str]:
     """Yield the text output, with at most `most` nodes in a table (0: all)."""
+    several = answer.configurations if len(answer.configurations) > 1 else []
+    used = (one.decided_by.used_by(one.name) for one in several if one.decided_by is not None)
+    notes = [*used, *answer.notes]
+    lines = _simulation(answer, most)
+    return framed(answer.decided_by, lines, notes, with_configurations=not several)
+
+
+def _simulation(answer: SimulationAnswer, most: int) -> Iterator[str]:
     yield from answer.refused
     for drain in answer.drains:
         yield from _drain_lines(drain)

@@ -21,7 +21,7 @@ from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFoun
 from ...kube.resource import PODS
 from ...simulate.admission import admit, admit_group
 from ...simulate.configuration import with_profile
-from ...simulate.decided_by import framed
+from ...simulate.decided_by import DecidedBy
 from ...simulate.grouped_workloads import NEEDS_GATE
 from ...simulate.kinds import (
     BY_KIND,
@@ -66,7 +66,7 @@ from .answer import (
     figures_of_now,
     left_in_place,
 )
-from .answer_text import simulation_lines
+from .answer_text import answer_lines
 from .picture import svg
 from .run import Simulation, configuration_file, from_cluster, run_simulating
 
@@ -259,10 +259,10 @@ async def _simulate(
     outcomes = [outcome for column in columns for outcome in column.outcomes]
     notes += dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
     now = figures_of_now(utilization_of(world), len(world.pending()))
-    answer = answer_of(question, prepared, columns, now, simulation.decided_by, notes)
+    answer = answer_of(question, prepared, columns, now, notes)
     if args.svg:
         _write_picture(args.svg, svg(question.title, columns))
-    text = framed(answer.decided_by, simulation_lines(answer, args.nodes), answer.notes)
+    text = answer_lines(answer, args.nodes)
     print_document(document_of(answer), args.output, text_of(text))
     return _NOT_KNOWN if answer.fits is None else _FITS if answer.fits else _DOES_NOT_FIT
 
@@ -328,7 +328,7 @@ async def _columns(
     args: argparse.Namespace,
 ) -> list[ConfigurationResult]:
     columns = []
-    for title, options in _configurations(simulation, args):
+    for title, options, decided_by in _configurations(simulation, args):
         outcomes = await simulation.ask(
             placements,
             world=prepared.world,
@@ -339,7 +339,7 @@ async def _columns(
             in_order=prepared.in_order,
             largest=largest,
         )
-        columns.append(ConfigurationResult(title, outcomes))
+        columns.append(ConfigurationResult(title, outcomes, decided_by))
     return columns
 
 
@@ -383,17 +383,18 @@ def _refuse_unknown(simulation: Simulation, largest: SimulatedWorkload | None) -
 
 def _configurations(
     simulation: Simulation, args: argparse.Namespace
-) -> list[tuple[str, RunOptions]]:
-    """Return (title, options) of each column; the question is about the last ones."""
+) -> list[tuple[str, RunOptions, DecidedBy]]:
+    """Return (title, options, what decides) of each column; the question is about the last ones."""
     today = simulation.options
-    others = [
-        (name, replace(today, config=with_profile(today.config, profile_fragment(name))))
-        for name in args.profiles
-    ]
-    others += [
-        (Path(name).name, simulation.instead(configuration_file(name))) for name in args.configs
-    ]
-    return others if len(others) > 1 else [(TODAY, today), *others]
+    others = []
+    for name in args.profiles:
+        options = replace(today, config=with_profile(today.config, profile_fragment(name)))
+        others.append((name, options, simulation.decided_by_with(options, f"--profile {name}")))
+    for name in args.configs:
+        options = simulation.instead(configuration_file(name))
+        decided_by = simulation.decided_by_with(options, f"--config {name}")
+        others.append((Path(name).name, options, decided_by))
+    return others if len(others) > 1 else [(TODAY, today, simulation.decided_by), *others]
 
 
 def _write_picture(name: str, picture: str) -> None:

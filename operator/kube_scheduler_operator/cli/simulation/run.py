@@ -43,7 +43,6 @@ from ...simulate.decided_by import (
     DEFAULTS,
     ClusterDecidedBy,
     DecidedBy,
-    DecidingConfiguration,
     number,
 )
 from ...simulate.extenders import measured_at
@@ -67,9 +66,9 @@ from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
 from ..console.errors import CommandError, UsageError, error_message
 from ..console.input_files import display_name, read_bytes
+from .deciding import deciding_configurations
 from .in_cluster import JobSimulator
 from .running_scheduler import (
-    CONTROL_PLANE,
     Operand,
     RunningConfiguration,
     RunningSchedulers,
@@ -113,29 +112,25 @@ class Simulation:
         Raises:
             RuntimeError: the place is not chosen yet.
         """
+        return self._decided_by(self.options, self.origins)
+
+    def decided_by_with(self, options: RunOptions, origin: str) -> DecidedBy:
+        """Return what decides with options of which one configuration comes from elsewhere.
+
+        Raises:
+            RuntimeError: the place is not chosen yet.
+        """
+        before = {one.title: one for one in self.options.others}
+        changed = [one.title for one in options.others if one is not before.get(one.title)]
+        return self._decided_by(options, self.origins | dict.fromkeys(changed or [""], origin))
+
+    def _decided_by(self, options: RunOptions, origins: Mapping[str, str]) -> DecidedBy:
         if self.place is None:
             raise RuntimeError("choose the place first")
-        options, place = self.options, self.place
-        origins = {"": DEFAULTS, **self.origins}
-        configurations = [
-            DecidingConfiguration(
-                CONTROL_PLANE,
-                _served(options.config),
-                origins[""],
-                options.config,
-                options.left_out,
-            ),
-            *(
-                DecidingConfiguration(
-                    one.title, one.names, origins.get(one.title, ""), one.config, one.left_out
-                )
-                for one in options.others
-                if not one.problem
-            ),
-        ]
+        place = self.place
         image = place.operand.image if place.job and place.operand else ""
         cluster = ClusterDecidedBy(number(self.cluster.version), self.cluster.origin)
-        decided = tuple(configurations)
+        decided = deciding_configurations(options, origins)
         return DecidedBy(number(place.version), image, place.chosen, cluster, decided)
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:

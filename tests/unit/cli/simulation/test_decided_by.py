@@ -84,6 +84,38 @@ async def test_the_clusters_version_and_the_configuration_are_a_note(
     assert decided["schedulerNames"] == [DEFAULT_SCHEDULER]
 
 
+async def test_each_column_has_the_configuration_that_decided_it(world: World) -> None:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = world.folder / "strict.json"
+    config.write_text(json.dumps({**kind, "percentageOfNodesToScore": 7}))
+    command = (*commands(world)[2], "--config", str(config), *files(world, kube_scheduler.VERSION))
+    _, found = await world.answer(*command)
+    today, other = (column["decidedBy"]["configurations"] for column in found["configurations"])
+    assert found["decidedBy"]["configurations"] == today
+    assert "percentageOfNodesToScore" not in today[0]["configuration"]
+    assert other[0]["configuration"]["percentageOfNodesToScore"] == 7
+    assert other[0]["origin"] == f"--config {config}"
+    text = (await world.run(*command)).out
+    assert f"note: kube-scheduler {OWN} decides\n" in text
+    assert "note: today, with its defaults: no file is a" in text
+    assert f"note: strict.json, with --config {config}\n" in text
+
+
+async def test_a_column_names_the_scheduler_whose_configuration_it_changes(world: World) -> None:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = world.folder / "tuned.json"
+    config.write_text(json.dumps({**kind, "profiles": [{"schedulerName": MINE}]}))
+    command = ("simulate", "-f", world.workload(MINE), "--repeat", "1", "--config", str(config))
+    _, found = await world.answer(*command)
+    origins = [
+        {one["schedulerNames"][0]: one["origin"] for one in column["decidedBy"]["configurations"]}
+        for column in found["configurations"]
+    ]
+    assert origins[0][DEFAULT_SCHEDULER] == origins[1][DEFAULT_SCHEDULER]
+    assert origins[0][MINE].startswith(f"ConfigMap {SPACE}/")
+    assert origins[1][MINE] == f"--config {config}"
+
+
 async def test_files_that_show_no_version_are_named(world: World) -> None:
     done = await world.run(*commands(world)[0], *files(world, ""))
     assert f"kube-scheduler {OWN} decides (nothing shows the version of the cluster)" in done.out

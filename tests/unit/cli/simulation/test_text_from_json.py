@@ -15,7 +15,7 @@ from kube_scheduler_operator.base.field_types import KUBERNETES, document_of, hi
 from kube_scheduler_operator.cli.console.output import text_of
 from kube_scheduler_operator.cli.simulation import explanation, question
 from kube_scheduler_operator.cli.simulation.answer import SimulationAnswer
-from kube_scheduler_operator.cli.simulation.answer_text import simulation_lines
+from kube_scheduler_operator.cli.simulation.answer_text import answer_lines
 from kube_scheduler_operator.cli.simulation.explanation import (
     diagnosis_lines,
     pod_lines,
@@ -59,7 +59,7 @@ def of_waiting(answer: WaitingPods) -> Iterable[str]:
 
 
 def of_simulation(answer: SimulationAnswer) -> Iterable[str]:
-    return framed(answer.decided_by, simulation_lines(answer, NODES), answer.notes)
+    return answer_lines(answer, NODES)
 
 
 TEXTS: Final[dict[Any, Callable[[Any], Iterable[str]]]] = {
