@@ -15,6 +15,9 @@ import pytest
 
 from cluster import binaries, releases
 from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.simulate import pending_groups, why_group
+from kube_scheduler_operator.simulate.pod_groups import GroupName, changed_group
+from kube_scheduler_operator.simulate.world import World
 
 from .pending_kinds.as_files import edited
 from .test_kinds_against_binary import VERSIONS
@@ -319,6 +322,24 @@ def test_waiting_groups_by_cause(run: Run, version: str) -> None:
     assert group["unreadGroups"] == [unread]
     text = run(version, few, "", "pending", "--fixes", "0", "-o", "text")
     assert f"  groups  {unread}\n" in text
+
+
+def test_pending_tries_a_group_with_min_count_1_once(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was tried to find its cause is not tried again to find what helps."""
+    tried: list[Any] = []
+
+    def changed(world: World, name: GroupName, **change: Any) -> World:
+        tried.append(change)
+        return changed_group(world, name, **change)
+
+    for module in (pending_groups, why_group):
+        monkeypatch.setattr(module, "changed_group", changed)
+    objects = [node("a", "z"), gang(LATEST, 4), *members(LATEST, 4)]
+    (group,) = run(LATEST, objects, gates(LATEST), "pending")["groups"]
+    assert [fix["text"] for fix in group["groupFixes"]] == ["set minCount 3 instead of 4"]
+    assert tried == [{"min_count": 1}, {"min_count": 3}]
 
 
 def outcome(found: Object) -> tuple[int, set[str]]:

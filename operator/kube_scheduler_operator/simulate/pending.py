@@ -35,9 +35,9 @@ from .preemption import nomination
 from .probes import acceptances
 from .run import RunOptions, serving
 from .scheduling_gates import removers
-from .shared_runs import Runs, SharedRuns
+from .shared_runs import SharedRuns
 from .why import explain_in
-from .why_group import explain_group
+from .why_group import explain_group_with
 from .world import UNKNOWN_TIME, World
 
 _EXPLAINED: Final = (UNSCHEDULABLE, GROUP)
@@ -124,7 +124,7 @@ async def waiting_groups(
     async with SharedRuns(tried) as runs:
         accepted = await acceptances(world, options, tried, runs.run)
         for pod, acceptance in zip(tried, accepted, strict=True):
-            if cause := of_groups.get(pod_name(pod)):
+            if cause := of_groups.causes.get(pod_name(pod)):
                 put(GROUP, cause, pod)
             elif acceptance.nodes:
                 idle_now = (idle or {}).get(pod["spec"]["schedulerName"], "")
@@ -137,9 +137,13 @@ async def waiting_groups(
         for group in in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]:
             pod = by_cause[group.kind, group.cause][0]
             group.tried = True
-            group.group_fixes, group.diagnosis = await _explained(
-                runs.run, world, options, group.kind, pod
-            )
+            name = group_name(pod) if group.kind == GROUP else None
+            if name is None:
+                group.diagnosis = await explain_in(runs.run, world, pod, options)
+                continue
+            known = of_groups.together.get(name)
+            whole = await explain_group_with(world, options, name, together=known)
+            group.group_fixes, group.diagnosis = whole.group.fixes, whole.blocking
     return groups
 
 
@@ -149,17 +153,6 @@ def _group(kind: str, cause: str, pods: Sequence[Object], options: RunOptions) -
     names = list(map(pod_name, pods))
     since = "" if since == UNKNOWN_TIME else since
     return WaitingGroup(kind, cause, since, owners, names, unread_groups(options, pods))
-
-
-async def _explained(
-    runs: Runs, world: World, options: RunOptions, kind: str, pod: Object
-) -> tuple[list[Fix], Diagnosis | None]:
-    """Return what helps the PodGroup of a pod, and why that pod, or one of it, waits."""
-    name = group_name(pod) if kind == GROUP else None
-    if name is None:
-        return [], await explain_in(runs, world, pod, options)
-    own = await explain_group(world, options, name)
-    return list(own.group.fixes), own.blocking
 
 
 def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:

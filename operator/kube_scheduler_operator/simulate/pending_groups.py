@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from .decisions import NOT_TRIED, PodDecision
 from .kinds import Object, pod_name
 from .pod_groups import (
     NEVER,
+    GroupName,
     PodGroup,
     changed_group,
     find_group,
@@ -29,18 +31,23 @@ _WAIT_ON_NODES: Final = 35
 holds its room a moment longer than it exists."""
 
 
-async def waits_of_groups(
-    world: World, options: RunOptions, pods: Sequence[Object]
-) -> dict[str, str]:
-    """Return why pods of groups that kube-scheduler reads are not placed, by namespace/name.
+@dataclass(frozen=True, slots=True)
+class GroupWaits:
+    # namespace/name of a pod of a group that kube-scheduler reads -> why it is not placed; a pod
+    # that is placed with its group is not in it
+    causes: dict[str, str] = field(default_factory=dict)
+    # the decisions that `explain_group` would get with a minCount of 1
+    together: dict[GroupName, Mapping[str, PodDecision]] = field(default_factory=dict)
 
-    A pod without a group, and one that is placed with its group, is not in it. Nothing is
-    preempted.
+
+async def waits_of_groups(world: World, options: RunOptions, pods: Sequence[Object]) -> GroupWaits:
+    """Return why pods of groups are not placed. Nothing is preempted.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
     """
-    causes: dict[str, str] = {}
+    found = GroupWaits()
+    causes = found.causes
     tried: list[PodGroup] = []
     for group in _groups(world, options, pods):
         if cause := _cause_without_run(group, options):
@@ -61,7 +68,9 @@ async def waits_of_groups(
     for group, decisions in await _decisions(single, options, failed):
         cause = _too_few(group, decisions)
         causes |= dict.fromkeys(map(pod_name, group.waiting), cause)
-    return causes
+        if not group.root and not group.gated:  # which are tried with others, or without gates
+            found.together[group.name] = decisions
+    return found
 
 
 def _groups(world: World, options: RunOptions, pods: Sequence[Object]) -> list[PodGroup]:
@@ -107,7 +116,8 @@ async def _decisions(
         forbid_preemption(world, group)
     apart = gates_of(options).version.minor <= _WAIT_ON_NODES
     for run_of in [[group] for group in groups] if apart else [groups]:
-        async with Run(world, options) as run:
+        every = [pod for group in run_of for pod in (*group.waiting, *group.others)]
+        async with Run(world, options, every) as run:
             for group in run_of:
                 pods = copy.deepcopy([*group.waiting, *group.others])
                 for pod in pods:

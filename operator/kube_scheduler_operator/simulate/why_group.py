@@ -48,6 +48,17 @@ async def explain_group(
     world: World, options: RunOptions, group: GroupName, focus: str = ""
 ) -> GroupDiagnosis:
     """Explain a group; of its pods that do not fit, that of the name `focus`."""
+    return await explain_group_with(world, options, group, focus)
+
+
+async def explain_group_with(
+    world: World,
+    options: RunOptions,
+    group: GroupName,
+    focus: str = "",
+    together: Mapping[str, PodDecision] | None = None,
+) -> GroupDiagnosis:
+    """Explain a group; the decisions with a minCount of 1 may be known, by namespace/name."""
     gates = gates_of(options)
     waiting = find_group(world, group, gates).waiting
     scheduler = str(waiting[0]["spec"].get("schedulerName") or "") if waiting else ""
@@ -65,7 +76,7 @@ async def explain_group(
     answer.gates_hold = bool(found.gated) and gates_hold_groups(gates)
     answer.unenforced = unenforced(gates, profile_named(service.options, scheduler))
     trial = _Trial(world, service.options, found, mutable=gates.version.minor >= _MUTABLE_FROM)
-    await trial.explain(whole, focus)
+    await trial.explain(whole, focus, together)
     return whole
 
 
@@ -87,7 +98,9 @@ class _Trial:
         self._mutable = mutable
         self._own = {pod_name(pod) for pod in group.waiting}
 
-    async def explain(self, whole: GroupDiagnosis, focus: str) -> None:
+    async def explain(
+        self, whole: GroupDiagnosis, focus: str, together: Mapping[str, PodDecision] | None
+    ) -> None:
         answer = whole.group
         if not answer.missing or answer.unenforced:
             decisions, victims = await self._place(self._world)
@@ -97,10 +110,11 @@ class _Trial:
             if now.pending and not now.preempted:
                 whole.blocking = await self._blocking(now, focus)
         else:
-            lower = changed_group(self._world, self._group.name, min_count=1)
-            decisions, _ = await self._place(lower, alone=True)
-            apart = {name: without_preemption(text) for name, text in _pending(decisions).items()}
-            answer.together = GroupPlacement(_placed(decisions), apart)
+            if together is None:
+                lower = changed_group(self._world, self._group.name, min_count=1)
+                together, _ = await self._place(lower, alone=True)
+            apart = {name: without_preemption(text) for name, text in _pending(together).items()}
+            answer.together = GroupPlacement(_placed(together), apart)
             if apart:
                 whole.blocking = await self._blocking(answer.together, focus)
             if not answer.unenforced:
@@ -121,7 +135,7 @@ class _Trial:
             for pod in pods:
                 pod["spec"]["preemptionPolicy"] = NEVER
                 pod["spec"].pop("schedulingGates", None)
-        async with Run(world, self._options) as run:
+        async with Run(world, self._options, pods) as run:
             decisions = await run.schedule(pods)
             victims = list(dict.fromkeys(name for name, _ in run.preempted))
         own = {name: decision for name, decision in decisions.items() if name in self._own}
