@@ -20,21 +20,29 @@ from .conftest import ApiServer, RefusedError
 
 FORMS: Final = {36: "v1alpha2", 37: "v1beta1"}
 """The version of PodGroups by the minor version of Kubernetes."""
+COMPOSITE: Final = "CompositePodGroup"
+"""A feature gate, and the kind that it adds, from 1.37 on."""
+COMPOSITE_FORM: Final = "v1alpha3"
 _STARTING: Final = 300.0
 _NO_CONTROLLERS: Final = "ServiceAccount,TaintNodesByCondition"
 """Admission plugins that only work with kube-controller-manager."""
 
 
-def gates(version: str) -> str:
+def gates(version: str, *, composites: bool = False) -> str:
     """The feature gates with which groups are placed as a whole, for all components."""
     minor = releases.minor(version)
-    old = ["GangScheduling", "WorkloadAwarePreemption"] if minor < 37 else []
-    return ",".join(f"{name}=true" for name in ("GenericWorkload", *old))
+    more = ["GangScheduling", "WorkloadAwarePreemption"] if minor < 37 else []
+    more += ["TopologyAwareWorkloadScheduling", COMPOSITE] if composites else []
+    return ",".join(f"{name}=true" for name in ("GenericWorkload", *more))
 
 
 @contextmanager
-def grouped_api_server(version: str, folder: Path) -> Iterator[ApiServer]:
+def grouped_api_server(
+    version: str, folder: Path, *, composites: bool = False
+) -> Iterator[ApiServer]:
     """Run it."""
+    forms = [FORMS[releases.minor(version)], *([COMPOSITE_FORM] if composites else [])]
+    served = ",".join(f"scheduling.k8s.io/{form}=true" for form in forms)
     programs = binaries.provide(["etcd", "kube-apiserver", "kube-scheduler"], version)
     client, peer, secure = (_free_port() for _ in range(3))
     etcd, url = f"http://127.0.0.1:{client}", f"https://127.0.0.1:{secure}"
@@ -59,8 +67,8 @@ def grouped_api_server(version: str, folder: Path) -> Iterator[ApiServer]:
              f"--service-account-key-file={public}",
              f"--service-account-signing-key-file={private}",
              f"--disable-admission-plugins={_NO_CONTROLLERS}",
-             f"--feature-gates={gates(version)}",
-             f"--runtime-config=scheduling.k8s.io/{FORMS[releases.minor(version)]}=true"],
+             f"--feature-gates={gates(version, composites=composites)}",
+             f"--runtime-config={served}"],
         ]  # fmt: skip
         for command in commands:
             log = stack.enter_context((folder / f"{Path(command[0]).name}.log").open("wb"))

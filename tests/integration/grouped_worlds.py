@@ -7,6 +7,7 @@ different scores, because ties are broken by chance.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,6 +33,33 @@ class GeneratedGroup:
         gang = self.spec["schedulingPolicy"].get("gang")
         return gang is None or len(self.pods) >= gang["minCount"]
 
+    def objects(self) -> Iterator[tuple[str, Object]]:
+        """Yield the objects that its pods need, each with the name of its collection."""
+        yield "podgroups", {"metadata": {"name": self.name}, "spec": self.spec}
+
+
+@dataclass
+class GeneratedComposite(GeneratedGroup):
+    """A CompositePodGroup, whose PodGroups are alike: their order is not known either."""
+
+    children: int = 1
+    child: Object = field(default_factory=dict)  # the spec of each PodGroup
+
+    @property
+    def is_complete(self) -> bool:
+        least: int = self.spec["schedulingPolicy"]["gang"]["minGroupCount"]
+        each: int = self.child["schedulingPolicy"]["gang"]["minCount"]
+        return self.children >= least and len(self.pods) >= each * self.children
+
+    def objects(self) -> Iterator[tuple[str, Object]]:
+        reference = {"workloadRef": {"workloadName": self.name, "templateName": "t"}}
+        metadata = {"name": self.name}
+        yield "compositepodgroups", {"metadata": metadata, "spec": {**self.spec, **reference}}
+        below = {"parentCompositePodGroupName": self.name, **reference}
+        for number in range(self.children):
+            metadata = {"name": f"{self.name}-{number}"}
+            yield "podgroups", {"metadata": metadata, "spec": {**self.child, **below}}
+
 
 @dataclass
 class GroupedWorld:
@@ -43,7 +71,22 @@ class GroupedWorld:
 def generate_groups(seed: int) -> GroupedWorld:
     """The world of this seed; names contain it."""
     chance = random.Random(f"grouped world {seed}")
-    prefix = f"g{seed}"
+    world = _without_groups(chance, prefix := f"g{seed}")
+    names = [node["metadata"]["name"] for node in world.nodes]
+    world.groups = [_group(chance, f"{prefix}-{at}", names) for at in range(3)]
+    return world
+
+
+def generate_composites(seed: int) -> GroupedWorld:
+    """The world of this seed with CompositePodGroups; names contain it."""
+    chance = random.Random(f"world with composites {seed}")
+    world = _without_groups(chance, prefix := f"c{seed}")
+    names = [node["metadata"]["name"] for node in world.nodes]
+    world.groups = [_composite(chance, f"{prefix}-{at}", names) for at in range(2)]
+    return world
+
+
+def _without_groups(chance: random.Random, prefix: str) -> GroupedWorld:
     world = GroupedWorld(
         [draw_node(chance, f"{prefix}-n{at}") for at in range(chance.randint(2, 5))]
     )
@@ -53,8 +96,29 @@ def generate_groups(seed: int) -> GroupedWorld:
         pod["metadata"]["namespace"] = NAMESPACES[0]
         pod["spec"]["nodeName"] = chance.choice(names)
         world.running.append(pod)
-    world.groups = [_group(chance, f"{prefix}-{at}", names) for at in range(3)]
     return world
+
+
+def _composite(chance: random.Random, name: str, nodes: list[str]) -> GeneratedComposite:
+    """A group of pods, as often as the composite has children.
+
+    All of them have to be placed at the same time, or one more than there are: kube-scheduler tries
+    what is there as soon as it is enough, and what is created later waits for its back-off.
+    """
+    group = _group(chance, name, nodes)
+    alike = group.pods[:3]
+    children = chance.randint(1, 3)
+    policy = {"gang": {"minGroupCount": children + (chance.random() < 0.15)}}
+    spec: Object = {**group.spec, "schedulingPolicy": policy}
+    each = {"gang": {"minCount": len(alike) + (chance.random() < 0.15)}}
+    child: Object = {**group.spec, "schedulingPolicy": each}
+    pods = []
+    for number in range(children):
+        for pod in alike:
+            reference = {"schedulingGroup": {"podGroupName": f"{name}-{number}"}}
+            metadata = {**pod["metadata"], "name": f"{pod['metadata']['name']}-{number}"}
+            pods.append({"metadata": metadata, "spec": {**pod["spec"], **reference}})
+    return GeneratedComposite(name, spec, pods, children, child)
 
 
 def _group(chance: random.Random, name: str, nodes: list[str]) -> GeneratedGroup:

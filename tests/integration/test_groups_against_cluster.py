@@ -8,6 +8,7 @@ that get none.
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,8 +25,8 @@ from kube_scheduler_operator.simulate.world import World
 
 from ..seeds import SEED, SOAK, number
 from .conftest import ApiServer
-from .grouped_api_server import FORMS, gates, grouped_api_server
-from .grouped_worlds import PROFILE, GeneratedGroup, generate_groups
+from .grouped_api_server import COMPOSITE, COMPOSITE_FORM, FORMS, gates, grouped_api_server
+from .grouped_worlds import PROFILE, GeneratedGroup, generate_composites, generate_groups
 from .played_nodes import until
 from .simulated_worlds import NAMESPACES, PRIORITIES, GeneratedWorld
 from .test_kinds_against_binary import VERSIONS
@@ -92,18 +93,28 @@ def _is_decided(pod: Mapping[str, Any]) -> bool:
     return _result(pod)[1] != NOT_TRIED
 
 
-@pytest.fixture(scope="module", params=[one for one in VERSIONS if releases.minor(one) in FORMS])
+PLAIN: Final = [one for one in VERSIONS if releases.minor(one) in FORMS]
+WITH_COMPOSITES: Final = [one for one in PLAIN if releases.minor(one) >= 37]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[*((one, False) for one in PLAIN), *((one, True) for one in WITH_COMPOSITES)],
+    ids=lambda param: f"{param[0]}{' with composites' if param[1] else ''}",
+)
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, ApiServer]]:
-    version = str(request.param)
-    with grouped_api_server(version, tmp_path_factory.mktemp("api-server")) as api:
+) -> Iterator[tuple[str, bool, ApiServer]]:
+    """The version of an API server, whether it serves CompositePodGroups, and the server."""
+    version, composites = request.param
+    folder = tmp_path_factory.mktemp("api-server")
+    with grouped_api_server(version, folder, composites=composites) as api:
         api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACES[0]}})
         for name, value in PRIORITIES.items():
             policy = "Never" if name.endswith("never") else "PreemptLowerPriority"
             body = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
             api.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
-        yield version, api
+        yield version, composites, api
 
 
 @pytest.fixture(scope="module")
@@ -121,18 +132,19 @@ def seeds() -> list[int]:
 @pytest.mark.timeout(300, func_only=True)
 @pytest.mark.parametrize("seed", seeds())
 def test_groups_are_simulated_as_the_real_scheduler_decides(
-    server: tuple[str, ApiServer], kinds: Counter[str], tmp_path: Path, seed: int
+    server: tuple[str, bool, ApiServer], kinds: Counter[str], tmp_path: Path, seed: int
 ) -> None:
-    version, api = server
+    version, composites, api = server
     binary = binaries.provide(["kube-scheduler"], version)["kube-scheduler"]
-    generated = generate_groups(seed)
-    path = f"/apis/scheduling.k8s.io/{FORMS[releases.minor(version)]}"
-    path += f"/namespaces/{NAMESPACES[0]}/podgroups"
+    generated = generate_composites(seed) if composites else generate_groups(seed)
+    forms = {"podgroups": FORMS[releases.minor(version)], "compositepodgroups": COMPOSITE_FORM}
     objects = [
-        (path, {"metadata": {"name": group.name}, "spec": group.spec}) for group in generated.groups
+        (f"/apis/scheduling.k8s.io/{forms[plural]}/namespaces/{NAMESPACES[0]}/{plural}", obj)
+        for group in generated.groups
+        for plural, obj in group.objects()
     ]
     config = {**default_configuration(), "profiles": [PROFILE]}
-    flags = [f"--feature-gates={gates(version)}"]
+    flags = [f"--feature-gates={gates(version, composites=composites)}"]
     client, spy = Client(api), Spy()
     created = GeneratedWorld(generated.nodes, objects, generated.running)
     real = GroupedCluster(client, created, spy)
@@ -147,6 +159,19 @@ def test_groups_are_simulated_as_the_real_scheduler_decides(
         real.close()
         client.close()
         spy.close()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_before_1_37_no_kube_scheduler_knows_composites(version: str, tmp_path: Path) -> None:
+    """It refuses the feature gate with which it would read them; later, only the configuration."""
+    binary = binaries.provide(["kube-scheduler"], version)["kube-scheduler"]
+    flags = [f"--feature-gates={gates('v1.37.0', composites=True)}", f"--config={tmp_path}/none"]
+    if releases.minor(version) < 37:
+        flags[0] = f"--feature-gates={COMPOSITE}=true"
+    ended = subprocess.run([binary, *flags], capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0
+    refused = f"unrecognized feature gate: {COMPOSITE}" in ended.stderr
+    assert refused is (version not in WITH_COMPOSITES)
 
 
 async def _compare(
@@ -167,7 +192,7 @@ async def _compare(
             )
             actual = await asyncio.to_thread(real.place, group)
             assert actual == simulated_outcome, group
-            kinds[_kind(actual)] += 1
+            kinds[_kind(actual) + " below composites" * (len([*group.objects()]) > 1)] += 1
             if gone := before - real.names():
                 # Victims of one priority are chosen by chance, as far as they make the same room.
                 assert len(gone) == len(run.preempted)
