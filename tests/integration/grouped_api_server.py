@@ -1,6 +1,7 @@
-"""A real API server that serves PodGroups: etcd and kube-apiserver alone, for one test file.
+"""A real API server with flags of one's own: etcd and kube-apiserver alone, for one test file.
 
-The API server of all other tests has the gates of a cluster by default, with which it serves none.
+The API server of all other tests has the gates of a cluster by default, with which it serves no
+PodGroups.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -40,9 +41,20 @@ def gates(version: str, *, composites: bool = False) -> str:
 def grouped_api_server(
     version: str, folder: Path, *, composites: bool = False
 ) -> Iterator[ApiServer]:
-    """Run it."""
+    """Run one that serves PodGroups."""
     forms = [FORMS[releases.minor(version)], *([COMPOSITE_FORM] if composites else [])]
     served = ",".join(f"scheduling.k8s.io/{form}=true" for form in forms)
+    flags = (
+        f"--feature-gates={gates(version, composites=composites)}",
+        f"--runtime-config={served}",
+    )
+    with bare_api_server(version, folder, flags) as server:
+        yield server
+
+
+@contextmanager
+def bare_api_server(version: str, folder: Path, flags: Sequence[str]) -> Iterator[ApiServer]:
+    """Run one with these flags."""
     programs = binaries.provide(["etcd", "kube-apiserver", "kube-scheduler"], version)
     client, peer, secure = (_free_port() for _ in range(3))
     etcd, url = f"http://127.0.0.1:{client}", f"https://127.0.0.1:{secure}"
@@ -67,8 +79,7 @@ def grouped_api_server(
              f"--service-account-key-file={public}",
              f"--service-account-signing-key-file={private}",
              f"--disable-admission-plugins={_NO_CONTROLLERS}",
-             f"--feature-gates={gates(version, composites=composites)}",
-             f"--runtime-config={served}"],
+             *flags],
         ]  # fmt: skip
         for command in commands:
             log = stack.enter_context((folder / f"{Path(command[0]).name}.log").open("wb"))

@@ -156,6 +156,32 @@ def test_an_extended_resource_is_a_claim_from_1_36_on_and_with_its_gate(version:
     assert placed(decided) == [True]
 
 
+@pytest.mark.parametrize("version", [one for one in VERSIONS if releases.minor(one) >= 36])
+def test_a_claim_that_an_earlier_attempt_made_does_not_keep_the_device_from_its_pod(
+    version: str,
+) -> None:
+    """kube-scheduler knows it by an annotation; its binding failed after it was allocated."""
+    name = "example.com/gpu"
+    waiting = pod("p")
+    amounts = {name: "1"}
+    waiting["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    objects = devices(resource=name)
+    claim = objects[-1]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": True}
+    claim["metadata"] |= {
+        "ownerReferences": [owner],
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+    }
+    result = {"request": "gpu", "driver": DRIVER, "pool": "a", "device": "gpu-0"}
+    claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+    taken = "cannot allocate all claims"
+    (decision,) = decide(version, objects, [waiting])
+    assert taken not in decision.message  # the claim is deallocated, and the pod tried again
+    del claim["metadata"]["annotations"]
+    (decision,) = decide(version, objects, [waiting])
+    assert taken in decision.message
+
+
 def members(version: str, count: int) -> tuple[list[Object], list[Object], str]:
     """A group that needs two Pods, some of its Pods, and the gates, in the form of a version."""
     minor = releases.minor(version)

@@ -89,8 +89,10 @@ class AdviceSearch:
         self._usage = usage
         self._nodes = [name for _, name in world.objects[NODES]]
 
-    async def find(self, excluded: Exclusions) -> None:
+    async def find(self, excluded: Exclusions, labels: Mapping[str, str]) -> None:
         """Add what the pod waits for, and the changes with which it fits.
+
+        `labels` are those that its profile demands of nodes.
 
         Raises:
             SimulationError: kube-scheduler ended, or the time is over.
@@ -99,7 +101,7 @@ class AdviceSearch:
         await self._await_rollout()
         await self._fixes(excluded)
         if all(each.fix for each in self._constraints):
-            await self._new_nodes()
+            await self._new_nodes(labels)
 
     # --- what it waits for --------------------------------------------------------------------
 
@@ -387,15 +389,18 @@ class AdviceSearch:
                 left, answer = fewer, without_fewer
         yield await self._fix_of(left, answer.candidates or (), room)
 
-    async def _new_nodes(self) -> None:
-        """Add one more node like each kind of node that there is, and see where the pod fits."""
+    async def _new_nodes(self, demanded: Mapping[str, str]) -> None:
+        """Add one more node like each kind of node that there is, and see where the pod fits.
+
+        A node that lacks labels that are demanded gets them.
+        """
         kinds: dict[str, tuple[Mapping[str, Any], int]] = {}
         for node in self._world.nodes():
             key = _kind_of(node)
             known = kinds.get(key)
             kinds[key] = (node, 1) if known is None else (known[0], known[1] + 1)
         often = sorted(kinds.values(), key=lambda kind: -kind[1])[:_MOST_KINDS]
-        added = {}
+        added: dict[str, tuple[str, int, str]] = {}
         shares = self._shares({node["metadata"]["name"] for node, _ in often})
         for at, (node, count) in enumerate(often):
             name = f"{IMPOSSIBLE}node-{at}"
@@ -403,22 +408,24 @@ class AdviceSearch:
             fresh["metadata"].update(name=name, uid=name)
             labels = fresh["metadata"].setdefault("labels", {})
             labels[HOSTNAME] = name
+            missing = {key: demanded[key] for key in demanded if key not in labels}
+            labels |= missing
             fresh["spec"].pop("unschedulable", None)
             like = node["metadata"]["name"]
             status = fresh.setdefault("status", {})
             sizes = amounts(status.get("allocatable"))
             left = {key: size - shares[like].get(key, 0.0) for key, size in sizes.items()}
             status["allocatable"] = written(left)
-            added[name] = (like, count)
+            added[name] = (like, count, _with_labels(missing))
             self._run.put(NODES, fresh)
         fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
         for name in added:
             self._run.remove(NODES, name)
         await self._candidates_of(len(self._nodes))
-        for name, (like, count) in added.items():
+        for name, (like, count, labelled) in added.items():
             if name in fitting:
                 others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
-                text = f"add a node like {like}{others}"
+                text = f"add a node like {like}{others}{labelled}"
                 self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
 
     def _shares(self, nodes: Collection[str]) -> dict[str, dict[str, float]]:
@@ -439,6 +446,15 @@ class AdviceSearch:
             tried = _TRIED.match(answer.message)
             if tried is None or int(tried[1]) == nodes:
                 return answer.candidates or ()
+
+
+def _with_labels(labels: Mapping[str, str]) -> str:
+    """Return the labels that a node gets besides those of the one like it."""
+    if not labels:
+        return ""
+    written_labels = " ".join(f"{key}={value}" for key, value in labels.items())
+    word = "label" if len(labels) == 1 else "labels"
+    return f" with the {word} {written_labels}: kubectl label node NODE {written_labels}"
 
 
 def _has(group: Group, constraints: Iterable[Constraint]) -> bool:

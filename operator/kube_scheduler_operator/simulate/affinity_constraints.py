@@ -20,6 +20,8 @@ from .world import World
 
 _NAMED: Final = 3
 _VERBS: Final = {"podAffinity": "pod affinity", "podAntiAffinity": "pod anti-affinity"}
+_DEMANDS: Final = ", which the pod's affinity demands"
+_FORBIDS: Final = ", which the pod's anti-affinity forbids"
 
 
 def affinity_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
@@ -33,8 +35,8 @@ def _terms(spec: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
 
 def _own(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     words = {
-        "podAffinity": "no pod {selector} runs in the node's {key}",
-        "podAntiAffinity": "a pod {selector} runs in the node's {key}",
+        "podAffinity": f"no pod {{selector}} runs in the node's {{key}}{_DEMANDS}",
+        "podAntiAffinity": f"a pod {{selector}} runs in the node's {{key}}{_FORBIDS}",
     }
     for kind, text in words.items():
         verb = _VERBS[kind]
@@ -44,12 +46,15 @@ def _own(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
             key = found.key
             described = text.format(selector=chosen, key=key)
             if kind == "podAffinity" and not found.domains:
-                described = f"no node has the label {key}, the topologyKey for pods {chosen}"
+                described = (
+                    f"no node has the label {key}, the topologyKey of the pod affinity to pods "
+                    f"{chosen}"
+                )
             where = f"spec.affinity.{kind}.{REQUIRED}[{index}]"
             remove = removing(term, "spec", "affinity", kind, REQUIRED)
             yield Constraint(
                 "pod affinity",
-                f"{described} ({verb})",
+                described,
                 f"remove the {verb} to pods with {found.selector} per {key}",
                 remove,
                 on=cache(found.missing if kind == "podAffinity" else found.present),
@@ -132,7 +137,7 @@ class _Term:
         if domain in where:
             return ""
         text = f"no pod with {self.selector} in {self.namespaces} runs in {self.key} {domain}"
-        return f"{text} (pod affinity){self._elsewhere(where - {''})}"
+        return f"{text}{_DEMANDS}{self._elsewhere(where - {''})}"
 
     def _elsewhere(self, domains: Iterable[str]) -> str:
         named = sorted(domains)
@@ -146,7 +151,7 @@ class _Term:
             return f"; pods with these labels run in namespace {', '.join(others[:_NAMED])}{more}"
         if self.waiting:
             return f"; pod {self.waiting} has these labels and has no node itself"
-        return ", nor elsewhere"
+        return "; none runs elsewhere"
 
     @cached_property
     def waiting(self) -> str:
@@ -182,10 +187,7 @@ class _Term:
             return ""
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         verb = "run" if more else "runs"
-        return (
-            f"pod {there[0]}{more} with {self.selector} {verb} in {self.key} {domain} "
-            "(pod anti-affinity)"
-        )
+        return f"pod {there[0]}{more} with {self.selector} {verb} in {self.key} {domain}{_FORBIDS}"
 
 
 def _reaches(
@@ -275,7 +277,8 @@ def _of_others(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     labels = pod["metadata"].get("labels") or {}
     if not labels:
         return
-    seen: dict[tuple[str, ...], str] = {}
+    # labels -> topologyKey -> the nodes of pods that keep them away, with one pod of each node
+    seen: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
     for entry in world.objects[PODS].values():
         if not entry.node or b"podAntiAffinity" not in entry.content:
             continue
@@ -285,21 +288,55 @@ def _of_others(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
             keys = tuple(sorted({rule.key for rule in requirements(selector)} & set(labels)))
             if (
                 keys
-                and keys not in seen
                 and _reaches(term, other, pod["metadata"]["namespace"], world)
                 and matches(selector, labels)
             ):
-                seen[keys] = pod_name(other)
-    for keys, name in seen.items():
+                holders = seen.setdefault(keys, {}).setdefault(str(term.get("topologyKey")), {})
+                holders.setdefault(entry.node, pod_name(other))
+    for keys, by_key in seen.items():
         named = ",".join(f"{key}={labels[key]}" for key in keys)
+        hates = f"has anti-affinity to pods with {named}"
+        example = next(pod for pods in by_key.values() for pod in pods.values())
         yield Constraint(
             "pod affinity",
-            f"a pod there has anti-affinity to pods with {named}, e.g. pod {name}",
+            f"a pod in the node's {' or '.join(by_key)} {hates}, such as pod {example}",
             f"change the label {named} of the pod",
             partial(_remove_labels, keys=keys),
+            on=_Holders(by_key, hates, world).fact,
             field="metadata.labels",
             words="existing pods anti-affinity",
         )
+
+
+@dataclass(eq=False)
+class _Holders:
+    """Pods whose anti-affinity keeps the pod away."""
+
+    by_key: Mapping[str, Mapping[str, str]]  # topologyKey -> node -> pod
+    hates: str  # what each of them has, as a part of a sentence
+    world: World
+
+    @cached_property
+    def _labels(self) -> Mapping[str, Mapping[str, str]]:
+        nodes = self.world.nodes()
+        return {node["metadata"]["name"]: mapping(node["metadata"].get("labels")) for node in nodes}
+
+    @cached_property
+    def _domains(self) -> Mapping[tuple[str, str], str]:
+        """One of the pods by (topologyKey, domain)."""
+        return {
+            (key, self._labels.get(node, {}).get(key, "")): pod
+            for key, pods in self.by_key.items()
+            for node, pod in sorted(pods.items(), reverse=True)
+        }
+
+    def fact(self, node: str) -> str:
+        """Return which pod keeps the pod from a node; empty: none that is known."""
+        for key in self.by_key:
+            domain = self._labels.get(node, {}).get(key, "")
+            if domain and (pod := self._domains.get((key, domain))):
+                return f"pod {pod} runs in {key} {domain} and {self.hates}"
+        return ""
 
 
 def _remove_labels(pod: Object, keys: Iterable[str]) -> None:

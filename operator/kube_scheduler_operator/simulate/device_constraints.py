@@ -243,7 +243,7 @@ class _Demand:
             return self._allocated_elsewhere(allocation, node)
         there = list(self.devices.on_node(node))
         if not there:
-            return f"no ResourceSlice has a device for the node, which {self.title} requests"
+            return f"no ResourceSlice has a device for the node, and {self.title} requests one"
         for (driver, pool, _), _ in there:
             if known := self.devices.incomplete.get((driver, pool)):
                 return (
@@ -296,7 +296,7 @@ class _Demand:
         results = map(_of_result, mapping(allocation.get("devices")).get("results") or ())
         device = next((f"device {name} of {driver}, " for driver, _, name in results), "")
         where = f"node {', '.join(named)}" if named else "nodes with other labels"
-        return f"{self.title} is allocated: {device}which {where} can use"
+        return f"{self.title} is allocated: {device}which {where} alone can use"
 
     def _of_request(
         self, request: Mapping[str, Any], there: Sequence[tuple[_Device, Mapping[str, Any]]]
@@ -321,9 +321,11 @@ class _Demand:
         ]
         if len(free) < count:
             holder = next(taken[key] for key, _ in of_class if key in taken)
+            used = len(of_class) - len(free)
             return (
-                f"{len(of_class) - len(free)} of {counted(len(of_class))} {kind} on the node are "
-                f"allocated, for example to ResourceClaim {holder}; {what} wants {wants}"
+                f"{used} of {counted(len(of_class))} {kind} on the node "
+                f"{'is' if used == 1 else 'are'} allocated, for example to ResourceClaim {holder}; "
+                f"{what} wants {wants}"
             )
         if shared := self._used_up(free, count):
             return f"{shared}; {what} wants {wants}"
@@ -337,9 +339,10 @@ class _Demand:
         expressions = selector_texts(request)
         if not expressions:
             return ""
+        of = "selectors and constraints" if self.constraints else "selectors"
         return (
-            f"of {counted(len(free))} {kind} that the node has free, the selectors or constraints "
-            f"of {what} exclude some: {'; '.join(expressions)}"
+            f"too few of {counted(len(free))} {kind} that the node has free meet the {of} of "
+            f"{what}, which wants {wants}: {'; '.join(expressions)}"
         )
 
     def _used_up(self, free: Sequence[tuple[_Device, Mapping[str, Any]]], count: int) -> str:
@@ -386,11 +389,13 @@ class _Demand:
             name = str(request.get("deviceClassName"))
             driver = self.devices.driver_of(name)
             if self.devices.world.get(DEVICE_CLASSES, name) is None:
-                yield f"create DeviceClass {name}, or correct it in {self.title}", Rank.MEND
+                again = f"{self.title} again with another deviceClassName"
+                yield f"create DeviceClass {name}, or {again}", Rank.MEND
             elif not self.devices.has(driver):
                 of = f"of driver {driver}" if driver else "of any driver"
                 run = f"make the driver {driver} run" if driver else "make a driver run"
-                yield f"{run} on a node: no ResourceSlice has a device {of}", Rank.MEND
+                missing = f"no ResourceSlice has a device {of} (kubectl get resourceslices)"
+                yield f"{run} on a node: {missing}", Rank.MEND
             elif not selector_texts(request) and not self.constraints:
                 yield from self._held(driver)
 
@@ -401,7 +406,10 @@ class _Demand:
             namespace, _, name = holder.partition("/")
             found = self.devices.world.get(RESOURCE_CLAIMS, name, namespace) or {}
             if not mapping(found.get("status")).get("reservedFor"):
-                text = f"delete ResourceClaim {holder}, which has a device and no pod"
+                text = (
+                    f"delete ResourceClaim {holder}, which has a device and no pod: kubectl delete "
+                    f"resourceclaim -n {namespace} {name}"
+                )
                 yield text, Rank.MEND
         if held:
             yield f"add a node with a device of driver {driver}", Rank.NODE

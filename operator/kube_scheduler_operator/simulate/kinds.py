@@ -83,6 +83,7 @@ _ANNOTATIONS: Final = frozenset(
         MIRROR_ANNOTATION,  # static pods are not preempted
         "pv.kubernetes.io/bind-completed",
         "pv.kubernetes.io/bound-by-controller",
+        "resource.kubernetes.io/extended-resource-claim",  # its Pod may take its devices again
         "storageclass.kubernetes.io/is-default-class",
         "volume.beta.kubernetes.io/storage-class",
         "volume.kubernetes.io/selected-node",
@@ -273,6 +274,10 @@ def _pod(pod: Mapping[str, Any]) -> Object:
     for field in ("initContainers", "containers"):
         if containers := [_container(item) for item in _items(source.get(field))]:
             spec[field] = containers
+    if given := source.get("ephemeralContainers"):
+        debugging = [_kept(_container(item), ("name", "volumeMounts")) for item in _items(given)]
+        if mounting := [each for each in debugging if "volumeMounts" in each]:
+            spec["ephemeralContainers"] = mounting
     volumes = [_volume(volume) for volume in _items(source.get("volumes"))]
     if kept := [volume for volume in volumes if volume is not None]:
         spec["volumes"] = kept

@@ -30,6 +30,24 @@ def profile_rules(profile: Mapping[str, Any]) -> dict[str, str]:
     return rules
 
 
+def demanded_labels(profile: Mapping[str, Any]) -> dict[str, str]:
+    """Return labels with which a node meets addedAffinity, if these are all that it demands."""
+    for entry in profile.get("pluginConfig") or ():
+        if entry.get("name") == "NodeAffinity":
+            required = mapping(
+                mapping(mapping(entry.get("args")).get("addedAffinity")).get(REQUIRED)
+            )
+            for term in required.get("nodeSelectorTerms") or ():
+                rules = term.get("matchExpressions") or ()
+                if not term.get("matchFields") and all(map(_chooses, rules)):
+                    return {str(rule["key"]): str(rule["values"][0]) for rule in rules}
+    return {}
+
+
+def _chooses(rule: Mapping[str, Any]) -> bool:
+    return rule.get("operator") == "In" and bool(rule.get("values"))
+
+
 def _affinity(arguments: Mapping[str, Any]) -> Iterator[str]:
     required = mapping(mapping(arguments.get("addedAffinity")).get(REQUIRED))
     for term in required.get("nodeSelectorTerms") or ():

@@ -66,7 +66,8 @@ def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Const
         )
         yield Constraint(
             "node affinity",
-            f"the pod's node affinity demands {' or '.join(texts)}",
+            f"the pod's node affinity demands {' or '.join(texts)}, and the node meets none of "
+            "these terms",
             "remove the required node affinity",
             _remove_node_affinity,
             field=_AFFINITY,
@@ -105,17 +106,27 @@ def _of_expression(field: str, entry: Mapping[str, Any], labels: _Labels) -> Con
     demands = f"the pod's node affinity demands {label}"
     remove = partial(_remove_expression, field=field, expression=entry)
     use = partial(_demand, field=field, expression=entry)
-    is_label = field == _EXPRESSIONS[0] and entry.get("operator") == "In"
+    of_labels = field == _EXPRESSIONS[0]
+    is_label = of_labels and entry.get("operator") == "In"
+    instead = partial(labels.instead, key, values, demands) if is_label else None
+    if of_labels and not is_label:
+        instead = partial(labels.present, key, demands)
     return Constraint(
         "node affinity",
-        f"{demands}{labels.note(key, values) if is_label else ''}",
+        f"{demands}{labels.note(key, values) if is_label else ''}{_unnamed(field, labels, values)}",
         f"remove {label} from the node affinity",
         remove,
-        on=partial(labels.instead, key, values, demands) if is_label else None,
+        on=instead,
         field=_AFFINITY,
         repairs=partial(labels.repairs, key, values, remove, _AFFINITY, use) if is_label else tuple,
         words=_WORDS,
     )
+
+
+def _unnamed(field: str, labels: _Labels, values: Sequence[str]) -> str:
+    """Return that no node has a name that is demanded; empty: one has, or labels are demanded."""
+    demanded = field != _EXPRESSIONS[0] and bool(values)
+    return ", and no node has this name" if demanded and not labels.names(values) else ""
 
 
 class _Labels:
@@ -161,6 +172,18 @@ class _Labels:
         if value is None or not set(self._values(key)) & set(wanted):
             return ""  # `note` has the values of all nodes
         return f"{demands}, and the node has {key}={value}{origin}"
+
+    def present(self, key: str, demands: str, node: str) -> str:
+        """Return what a node has, of which a demand is about more than some values."""
+        value = self._of_nodes.get(node, {}).get(key)
+        if value is None and key not in self._keys:
+            return f"{demands}, and no node has the label {key}"
+        has = f"no label {key}" if value is None else f"{key}={value}"
+        return f"{demands}, and the node has {has}"
+
+    def names(self, wanted: Sequence[str]) -> set[str]:
+        """Return those of these names that nodes have."""
+        return self._of_nodes.keys() & set(wanted)
 
     def repairs(
         self,

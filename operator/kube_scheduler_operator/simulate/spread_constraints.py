@@ -195,15 +195,17 @@ class _Spread:
         domain = self._domain_of.get(name)
         if domain is None:
             return (
-                f"the node has no label {self.key}, the topologyKey of a topologySpreadConstraint"
+                f"the node has no label {self.key}, the topologyKey of a topologySpreadConstraint "
+                "of the pod"
             )
         if self.skew(domain) <= self.most:
             return ""
         chosen = written(self.selector) or "any labels"
         itself = "" if self.counts_itself else "; the pod itself has other labels"
         return (
-            f"one more pod in {self.key} {domain} would break maxSkew {self.most}; pods with "
-            f"{chosen}: {self._distribution(domain)}{self._why_the_least()}{itself}"
+            f"one more pod in {self.key} {domain} would break maxSkew {self.most} "
+            f"(topologySpreadConstraints); pods with {chosen}: {self._distribution(domain)}"
+            f"{self._why_the_least()}{itself}"
         )
 
     @cached_property
@@ -237,6 +239,11 @@ class _Spread:
                 f"; {closed[0]} counts (nodeTaintsPolicy {self._policy}) although its nodes "
                 f"have the taint {taint}, which the pod does not tolerate"
             )
+        if self.excluded:
+            return (
+                f"; {self.excluded} counts (nodeAffinityPolicy Ignore) although the pod's "
+                "nodeSelector or node affinity excludes its nodes"
+            )
         return ""
 
     @property
@@ -252,6 +259,16 @@ class _Spread:
             ):
                 return domain, nodes[0]
         return None
+
+    @cached_property
+    def excluded(self) -> str:
+        """A domain with the minimum whose nodes the pod itself excludes; empty: none."""
+        for domain, nodes in sorted(self.domains.items()):
+            if len(self.counted[domain]) == self.least and not any(
+                admits(self.pod["spec"], node) for node in nodes
+            ):
+                return domain
+        return ""
 
     @cached_property
     def of_older_templates(self) -> int:

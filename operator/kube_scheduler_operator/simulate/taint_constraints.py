@@ -32,26 +32,28 @@ class _Condition(NamedTuple):
     fix: str
 
 
-_READY: Final = "make the kubelet Ready; kubectl describe node shows its conditions"
+_PODS: Final = "kubectl get pods -A --field-selector spec.nodeName=NODE"
+_READY: Final = "make the kubelet Ready: kubectl describe node NODE shows its conditions"
+_ENDS: Final = "kubectl describe node NODE; the kubelet removes the taint"
 _REMOVED: Final = "add a node, or let the pod wait for another one"
 _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "node.kubernetes.io/not-ready": _Condition("the node is not Ready", _READY),
     "node.kubernetes.io/unreachable": _Condition("the kubelet of the node does not report", _READY),
     "node.kubernetes.io/memory-pressure": _Condition(
         "the node has too little free memory (MemoryPressure)",
-        "free memory on the node; the kubelet removes the taint",
+        f"free memory on the node: {_ENDS}",
     ),
     "node.kubernetes.io/disk-pressure": _Condition(
         "the node has too little free disk space (DiskPressure)",
-        "free disk space on the node; the kubelet removes the taint",
+        f"free disk space on the node: {_ENDS}",
     ),
     "node.kubernetes.io/pid-pressure": _Condition(
         "the node has too few free process IDs (PIDPressure)",
-        "end processes on the node; the kubelet removes the taint",
+        f"end processes on the node: {_ENDS}",
     ),
     "node.kubernetes.io/network-unavailable": _Condition(
         "the network of the node is not configured",
-        "make the network plugin of the node run; it removes the taint",
+        f"make the network plugin of the node run, which removes the taint: {_PODS}",
     ),
     "node.kubernetes.io/out-of-service": _Condition(
         "an administrator has marked the node as out of service",
@@ -60,14 +62,16 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "node.cloudprovider.kubernetes.io/uninitialized": _Condition(
         "the cloud controller manager has not initialized the node",
-        "make the cloud-controller-manager run; it removes the taint",
+        "make the cloud-controller-manager run, which removes the taint: kubectl get pods -A",
     ),
     "node.cloudprovider.kubernetes.io/shutdown": _Condition(
-        "the cloud provider reports that the machine is shut down", "start the machine"
+        "the cloud provider reports that the machine of the node is shut down",
+        "start the machine: kubectl get node NODE -o jsonpath={.spec.providerID} names it",
     ),
     "node.cluster.x-k8s.io/uninitialized": _Condition(
         "Cluster API has not initialized the node",
-        "make Cluster API's controllers finish the Machine of the node",
+        "make Cluster API's controllers finish the Machine of the node: kubectl describe machine, "
+        "in the management cluster",
     ),
     "karpenter.sh/unregistered": _Condition(
         "Karpenter has not registered the node",
@@ -80,7 +84,7 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "node.cilium.io/agent-not-ready": _Condition(
         "Cilium's agent is not ready on the node",
-        "make the Pod of Cilium on the node Ready; Cilium removes the taint",
+        f"make the Pod of Cilium on the node Ready, which removes the taint: {_PODS}",
     ),
 }
 """By key. Sources: Kubernetes' list of well-known taints, and the pages of the projects."""
@@ -100,7 +104,7 @@ def taint_constraints(spec: Mapping[str, Any], world: World) -> Iterator[Constra
     yield Constraint(
         CORDON,
         "the node is cordoned (spec.unschedulable)",
-        "uncordon the node",
+        "uncordon the node: kubectl uncordon NODE",
         _tolerating({"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule", "operator": "Exists"}),
         rank=Rank.MEND,
         others=partial(_uncordoned, world),
@@ -187,7 +191,7 @@ def _condition(key: str) -> _Condition | None:
     agent = key.removesuffix(_AGENT)
     return _Condition(
         f"the agent of {agent} is not ready on the node",
-        f"make the Pod of {agent} on the node Ready; it removes the taint",
+        f"make the Pod of {agent} on the node Ready, which removes the taint: {_PODS}",
     )
 
 

@@ -42,7 +42,7 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
             repairs = partial(claim_repairs, pod, str(name), claim, world, remove)
         else:
             label = content.get("driver") or source
-            text = f"the volume {name} ({label}) cannot be used there"
+            text = f"the volume {name} ({label}) cannot be used on the node"
             fix = f"remove the volume {name} ({label})"
         rank = Rank.DROP if fix.startswith("remove the volume ") else Rank.MEND
         yield Constraint("volumes", text, fix, remove, on=on, rank=rank, repairs=repairs)
@@ -111,10 +111,10 @@ def _bound(
     if found is None:
         missing = f"the PersistentVolume {bound} of {text} does not exist"
         return missing, f"create PersistentVolume {bound}, or {text} again without volumeName"
-    unusable = f"the volume {bound} of {text} cannot be used there"
-    if volume_facts.is_of_gone_node(found, world):
-        return unusable, f"bring that node back, or create {text} again: its data is lost"
-    return unusable, f"{remove} copy its data to a volume that can be used there"
+    unusable = f"the volume {bound} of {text} cannot be used on the node"
+    if gone := volume_facts.gone_node(found, world):
+        return unusable, f"bring node {gone} back, or create {text} again: its data is lost"
+    return unusable, f"{remove} copy its data to a volume that these nodes can use"
 
 
 def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> tuple[str, str]:
@@ -125,7 +125,7 @@ def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> 
     if not class_name:
         return (
             f'{text} has the storageClassName "", and no free PersistentVolume without a class '
-            "can be used there",
+            "can be used on the node",
             f"create a PersistentVolume for {text}",
         )
     storage_class = world.get(STORAGE_CLASSES, class_name)
@@ -135,21 +135,23 @@ def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> 
     provisioner = storage_class.get("provisioner", "")
     if provisioner == _NO_PROVISIONER:
         return (
-            f"no free PersistentVolume of StorageClass {class_name} can be used there for {text}",
+            f"no free PersistentVolume of StorageClass {class_name} can be used on the node for "
+            f"{text}",
             f"create a PersistentVolume for {text}",
         )
     if storage_class.get("volumeBindingMode") == LATE:
         if selected := _selected(claim):
             return _selected_elsewhere(text, f"{namespace} {name}", selected, provisioner, world)
         if volume_facts.lacks_reports(storage_class, world):
-            return f"{provisioner} cannot provide a volume for {text} there", (
+            return f"{provisioner} cannot provide a volume for {text} on the node", (
                 f"make {provisioner} report its capacity (CSIStorageCapacity), or set "
                 f"storageCapacity of CSIDriver {provisioner} to false"
             )
-        return f"{provisioner} cannot provide a volume for {text} there", remove
+        return f"{provisioner} cannot provide a volume for {text} on the node", remove
     return (
         f"{text} waits for a volume of {provisioner} (StorageClass {class_name})",
-        f"make {provisioner} provide a volume for {text}",
+        f"make {provisioner} provide a volume for {text}: kubectl describe pvc -n {namespace} "
+        f"{name} shows what it reports",
     )
 
 

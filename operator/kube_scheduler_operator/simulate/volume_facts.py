@@ -104,7 +104,7 @@ def of_free(claim: Mapping[str, Any], storage_class: str, world: World) -> Fact:
         if len(existing()) > _NAMED:
             named.append("and others")
         of = f"of StorageClass {storage_class}" if storage_class else "without a class"
-        missing = f"no free PersistentVolume {of} can be used there for PersistentVolumeClaim"
+        missing = f"no free PersistentVolume {of} can be used on the node for PersistentVolumeClaim"
         there = f"the existing: {'; '.join(named)}" if named else "none exists"
         return f"{missing} {claim['metadata']['name']}: {there}"
 
@@ -139,10 +139,11 @@ def _unusable(
     return "(with another difference)"
 
 
-def is_of_gone_node(volume: Mapping[str, Any], world: World) -> bool:
-    """Whether a volume can be used on nodes with certain names alone, none of which exists."""
+def gone_node(volume: Mapping[str, Any], world: World) -> str:
+    """Return the nodes on which alone a volume can be used, none of which exists; empty: others."""
     demanded = any(one.key == HOSTNAME for term in _terms(volume) for one in requirements(term))
-    return demanded and HOSTNAME in missing_labels(volume, world)
+    missing = missing_labels(volume, world).get(HOSTNAME, ()) if demanded else ()
+    return " or ".join(missing[:_NAMED])
 
 
 def missing_labels(volume: Mapping[str, Any], world: World) -> Mapping[str, Sequence[str]]:
@@ -198,8 +199,15 @@ def _affinity(
         for node in world.nodes()
         for term in terms
     )
-    alone = "" if some else ", which no node has"
-    return f"the volume {volume['metadata']['name']} of {claim} demands {wanted}{alone}"
+    text = f"the volume {volume['metadata']['name']} of {claim} demands {wanted}"
+    if not some:
+        return f"{text}, which no node has"
+    keys = [one.key for term in terms for one in requirements(term) if one.key in _ZONES]
+    return f"{text}, and the node {_place(keys[0], labels)}" if keys else text
+
+
+def _place(key: str, labels: Mapping[str, str]) -> str:
+    return f"has {key}={labels[key]}" if key in labels else f"has no label {key}"
 
 
 def _terms(volume: Mapping[str, Any]) -> list[Mapping[str, Any]]:

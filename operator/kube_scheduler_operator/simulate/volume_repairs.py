@@ -43,7 +43,8 @@ def claim_repairs(
         anywhere = {**storage_class, "metadata": {"name": f"{IMPOSSIBLE}{title}"}}
         del anywhere["allowedTopologies"]
         yield _with_claim(
-            f"add these nodes to the topologies of StorageClass {title}, or use another class",
+            f"create StorageClass {title} again with the labels of these nodes in "
+            "allowedTopologies, or use another class",
             volume, claim, {"storageClassName": anywhere["metadata"]["name"]}, anywhere,
         )  # fmt: skip
     largest = volume_facts.largest_capacity(storage_class, world)

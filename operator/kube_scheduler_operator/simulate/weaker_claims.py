@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -11,7 +11,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME, FOREIGN_REASON
 from ..base.objects import mapping
 from .constraint import Rank
-from .kinds import Object
+from .kinds import DEVICE_TAINT_RULES, Object
 
 MOST_TRIED: Final = 4
 """Of each kind of change, and of other things that are named."""
@@ -62,12 +62,22 @@ def _changes(request: Mapping[str, Any], setters: Setters) -> Iterator[WeakerCla
             yield WeakerClaim(text, change, field, rank)
 
 
+def _shown_by(setters: Sequence[str]) -> str:
+    """Return what shows the taints: the DeviceTaintRules, and the slices of a driver."""
+    title = f"{DEVICE_TAINT_RULES.kind} "
+    rules = [one.removeprefix(title) for one in setters if one.startswith(title)]
+    named = [f"{DEVICE_TAINT_RULES.kind.lower()} {' '.join(rules)}"] if rules else []
+    return " and ".join([*named, "resourceslices"] if len(rules) < len(setters) else named)
+
+
 def _of_exactly(exactly: Mapping[str, Any], setters: Setters) -> list[_Row]:
-    who = " and ".join(setters(exactly))
+    by = setters(exactly)
+    who = " and ".join(by)
     everything = exactly.get("allocationMode") == "All"
     count = int(exactly.get("count") or 1)
     return [
-        (bool(who), f"end the taint of the devices, which {who} sets",
+        (bool(who), f"end the taint of the devices, which {who} sets: kubectl describe "
+         f"{_shown_by(by)}",
          partial(_set, tolerations=[{"operator": "Exists"}]), "", Rank.MEND),
         *((True, f"correct the selector {text}, which no free device meets",
            partial(_without_selector, number), f"exactly.selectors[{number}]", Rank.RULE)

@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..config.language.versions import Version
 from .advice import AdviceSearch
@@ -41,7 +43,7 @@ from .probes import (
     reasons,
     whole_reason,
 )
-from .profile_rules import profile_rules
+from .profile_rules import demanded_labels, profile_rules
 from .run import Run, RunOptions, gates_of, serving, simulated_names
 from .scheduling_gates import removers
 from .shared_runs import Runs
@@ -51,11 +53,7 @@ from .world import World
 _REQUESTS: Final = "requests"
 _NO_HINT: Final = Version(1, 37)
 _OF_OTHERS: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
-_TOGETHER: Final = {
-    "devices": "each resource claim could be allocated there alone, but not all of them",
-    "volumes": "each volume could be used there alone, but not all of them",
-}
-"""Why nodes are excluded that no constraint of a family excludes alone."""
+_MOST_NAMED: Final = 5
 _MOST_FACTS: Final = 6
 """Sentences about the nodes of a constraint, each a group of its own."""
 
@@ -134,7 +132,7 @@ class _Inquiry:
         gates = gates_of(options)
         self._version = gates.version
         profile = profile_named(options, answer.scheduler)
-        self._rules = profile_rules(profile)
+        self._rules, self._labels = profile_rules(profile), demanded_labels(profile)
         scoring = effective_plugins(profile, gates).points["score"]
         self._scores = {plugin.name for plugin in scoring}
         if answer.node:  # every node gets a score
@@ -168,7 +166,7 @@ class _Inquiry:
                 explanation, self._world, self._pod, constraints, lifts, self._ask, self._usage
             )
             if not explanation.candidates:
-                await advice.find(excluded)
+                await advice.find(excluded, self._labels)
             # The pod itself is scheduled last: it may take room and volumes, and preempt others.
             (decision,) = (await run.schedule([self._pod])).values()
             explanation.decided(decision)
@@ -262,8 +260,9 @@ class _Inquiry:
             if family == EXTENDERS:
                 causes |= self._by_extender(decision)
             always = rest.get(family, set())
-            generic = Cause(_generic(family, texts, len(by_family.get(family, ()))))
-            rule = Cause(self._rules.get(family) or _generic(family, texts, 0))
+            alone = len(by_family.get(family, ())) < 2
+            generic = Cause(_generic(family, texts, {} if alone else self._pod["spec"]))
+            rule = Cause(self._rules.get(family) or _generic(family, texts, {}))
             if family not in by_family:
                 generic = rule
             self._add_generic(causes, generic, rule, self._rejected(decision), always)
@@ -369,8 +368,20 @@ def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> 
     return dict.fromkeys(nodes, f"{text}; for example, {example} ({node})")
 
 
-def _generic(family: str, reasons: Sequence[str], constraints: int) -> str:
-    """Return why a family excludes nodes that no constraint of it excludes alone."""
+def _generic(family: str, reasons: Sequence[str], spec: Mapping[str, Any]) -> str:
+    """Return why a family excludes nodes that no constraint of it excludes alone.
+
+    `spec` is that of a pod with several constraints of the family, otherwise empty.
+    """
+    if family == "devices" and (names := _names(spec, "resourceClaims")):
+        return f"the node has devices for each of the resource claims {names}, not for all of them"
+    if family == "volumes" and (names := _names(spec, "volumes")):
+        return f"the node can use each of the volumes {names}, not all of them together"
     more = f"; … and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
-    text = "; ".join(reasons[:MOST_REASONS]) + more or f"rejected by {family}"
-    return _TOGETHER.get(family, text) if constraints > 1 else text
+    return "; ".join(reasons[:MOST_REASONS]) + more or f"rejected by {family}"
+
+
+def _names(spec: Mapping[str, Any], field: str) -> str:
+    names = [foreign(str(entry.get("name")), FOREIGN_NAME) for entry in spec.get(field) or ()]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"

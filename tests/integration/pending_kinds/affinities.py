@@ -6,7 +6,8 @@ from .situation import HOST, NAMESPACE, OTHER_NAMESPACE, REQUIRED, ZONE, Situati
 from .table import adds_node, kind, requests, runs, term, without
 
 
-@kind(f"pod pending-kinds/{{}}-on-0-0 with app=web runs in {HOST} {{}}-a (pod anti-affinity)",
+@kind(f"pod pending-kinds/{{}}-on-0-0 with app=web runs in {HOST} {{}}-a, which the pod's "
+      "anti-affinity forbids",
       "remove the pod anti-affinity to pods with app=web", without("affinity"),
       first="add a node")  # fmt: skip
 def an_anti_affinity(situation: Situation) -> None:
@@ -14,7 +15,8 @@ def an_anti_affinity(situation: Situation) -> None:
     situation.affinity("podAntiAffinity", term("web", HOST))
 
 
-@kind(f"no pod with app=db in namespace pending-kinds runs in {ZONE} y (pod affinity), nor else",
+@kind(f"no pod with app=db in namespace pending-kinds runs in {ZONE} y, which the pod's "
+      "affinity demands; none runs elsewhere",
       "run a pod with app=db in namespace pending-kinds", runs(0, "db"))  # fmt: skip
 def an_affinity_to_pods_that_do_not_run(situation: Situation) -> None:
     situation.affinity("podAffinity", term("db", ZONE))
@@ -36,7 +38,8 @@ def an_affinity_to_a_pod_on_a_full_node(situation: Situation) -> None:
     situation.requests(cpu="2")
 
 
-@kind("a pod there has anti-affinity to pods with app=web", "change the label app=web",
+@kind(f"pod pending-kinds/{{}}-on-0-0 runs in {HOST} {{}}-a and has anti-affinity to pods with "
+      "app=web", "change the label app=web",
       lambda s: s.waiting["metadata"]["labels"].update(app="new"), first="add a node")  # fmt: skip
 def an_anti_affinity_of_running_pods(situation: Situation) -> None:
     situation.runs_everywhere(affinity={"podAntiAffinity": {REQUIRED: [term("web", HOST)]}})
@@ -62,8 +65,8 @@ def an_affinity_per_a_label_that_the_pods_node_lacks(situation: Situation) -> No
     situation.affinity("podAffinity", term("db", "rack"))
 
 
-@kind(f"in namespace pending-kinds runs in {ZONE} x (pod affinity); some run in y",
-      "request 1 of cpu instead of 2", requests(cpu="1"))  # fmt: skip
+@kind(f"in namespace pending-kinds runs in {ZONE} x, which the pod's affinity demands; some "
+      "run in y", "request 1 of cpu instead of 2", requests(cpu="1"))  # fmt: skip
 def an_affinity_to_pods_of_a_zone_with_little_room(situation: Situation) -> None:
     situation.runs(2, "3", app="db")
     situation.affinity("podAffinity", term("db", ZONE))
@@ -92,7 +95,7 @@ def an_affinity_to_a_pod_that_waits_itself(situation: Situation) -> None:
 
 
 @kind(
-    f"with app=web runs in {ZONE} x (pod anti-affinity)",
+    f"with app=web runs in {ZONE} x, which the pod's anti-affinity forbids",
     f"add a node with another value of {ZONE}",
     adds_node("d", "z"),
 )
@@ -102,8 +105,8 @@ def an_anti_affinity_in_every_zone(situation: Situation) -> None:
     situation.affinity("podAntiAffinity", term("web", ZONE))
 
 
-@kind(f"no pod with app=cache in namespace pending-kinds runs in {ZONE} x (pod affinity); some "
-      "run in y", "remove the pod affinity to pods with app=cache",
+@kind(f"no pod with app=cache in namespace pending-kinds runs in {ZONE} x, which the pod's "
+      "affinity demands; some run in y", "remove the pod affinity to pods with app=cache",
       lambda s: s.affinity("podAffinity", term("db", ZONE)))  # fmt: skip
 def two_affinities_that_no_zone_meets_together(situation: Situation) -> None:
     situation.runs(0, app="db")
@@ -112,7 +115,8 @@ def two_affinities_that_no_zone_meets_together(situation: Situation) -> None:
 
 
 @kind(
-    "a pod there has anti-affinity to pods with app=web, e.g. pod pending-kinds-other/{}-on-",
+    f"pod pending-kinds-other/{{}}-on-1-1 runs in {HOST} {{}}-b and has anti-affinity to pods with "
+    "app=web",
     "add a node like",
     adds_node("d", "x"),
     retried_late_since=37,
@@ -130,7 +134,7 @@ def an_anti_affinity_to_every_pod(situation: Situation) -> None:
     situation.affinity("podAntiAffinity", {"labelSelector": {}, "topologyKey": HOST})
 
 
-@kind(f"with app=db runs in {HOST} {{}}-a (pod anti-affinity)",
+@kind(f"with app=db runs in {HOST} {{}}-a, which the pod's anti-affinity forbids",
       "remove the pod affinity to pods with app=db",
       lambda s: s.affinity("podAntiAffinity", term("db", HOST)))  # fmt: skip
 def an_affinity_and_an_anti_affinity_that_exclude_each_other(situation: Situation) -> None:

@@ -18,7 +18,7 @@ def more_devices_than_any_node_has(situation: Situation) -> None:
     situation.devices(2, 0, 1)
 
 
-@kind("no ResourceSlice has a device for the node, which ResourceClaim {}-gpu-0 requests",
+@kind("no ResourceSlice has a device for the node, and ResourceClaim {}-gpu-0 requests one",
       f"make the driver {DRIVER} run on a node: no ResourceSlice has a device of driver",
       lambda s: ignore(s.slice(0, {"name": "d"})))  # fmt: skip
 def a_device_class_without_devices(situation: Situation) -> None:
@@ -32,14 +32,15 @@ def a_resource_claim_that_does_not_exist(situation: Situation) -> None:
     situation.objects.clear()
 
 
-@kind("each resource claim could be allocated there alone, but not all of them",
+@kind("the node has devices for each of the resource claims gpu-0, gpu-1, not for all of them",
       "remove the resource claim gpu-",
       lambda s: s.spec["resourceClaims"].pop() and None)  # fmt: skip
 def two_claims_for_one_device(situation: Situation) -> None:
     situation.devices(1, 0, claims=2)
 
 
-@kind("that the node has free, the selectors or constraints of request r of ResourceClaim {}-gpu-0",
+@kind("too few of 1 device of driver pending.example.com (DeviceClass {}-gpu) that the node has "
+      "free meet the selectors of request r of ResourceClaim {}-gpu-0, which wants 1: device.",
       "remove the resource claim gpu-0", without("resourceClaims"),
       first="correct the selector device.attributes")  # fmt: skip
 def a_device_that_lacks_an_attribute(situation: Situation) -> None:
@@ -80,16 +81,17 @@ def _allocated(situation: Situation, claim: Object, number: int, device: str = "
 
 
 @kind("DeviceClass {}-gpu of request r of ResourceClaim {}-gpu-0 does not exist",
-      "create DeviceClass {}-gpu, or correct it in ResourceClaim {}-gpu-0",
+      "create DeviceClass {}-gpu, or ResourceClaim {}-gpu-0 again with another deviceClassName",
       lambda s: ignore(s.device_class()))  # fmt: skip
 def a_device_class_that_does_not_exist(situation: Situation) -> None:
     situation.devices(1, 0)
     situation.objects.pop(0)
 
 
-@kind("1 of 1 device of driver pending.example.com (DeviceClass {}-gpu) on the node are allocated, "
+@kind("1 of 1 device of driver pending.example.com (DeviceClass {}-gpu) on the node is allocated, "
       "for example to ResourceClaim pending-kinds/{}-gpu-0; request r of ResourceClaim {}-gpu-1 "
-      "wants 1", "delete ResourceClaim pending-kinds/{}-gpu-0, which has a device and no pod",
+      "wants 1", "delete ResourceClaim pending-kinds/{}-gpu-0, which has a device and no pod: "
+      "kubectl delete resourceclaim -n pending-kinds {}-gpu-0",
       lambda s: s.delete_claim(0))  # fmt: skip
 def a_device_that_another_claim_has(situation: Situation) -> None:
     situation.devices(1, 0, claims=2)
@@ -137,8 +139,8 @@ def devices_with_different_attributes(situation: Situation) -> None:
     ]
 
 
-@kind("allocated, for example to ResourceClaim pending-kinds/{}-gpu-0; request r of ResourceClaim "
-      "{}-gpu-1 wants all", "delete ResourceClaim pending-kinds/{}-gpu-0",
+@kind("is allocated, for example to ResourceClaim pending-kinds/{}-gpu-0; request r of "
+      "ResourceClaim {}-gpu-1 wants all", "delete ResourceClaim pending-kinds/{}-gpu-0",
       lambda s: s.delete_claim(0))  # fmt: skip
 def all_devices_of_a_node_of_which_one_is_used(situation: Situation) -> None:
     situation.devices(1, 0, claims=2)
@@ -179,7 +181,8 @@ def a_driver_without_devices_of_the_class(situation: Situation) -> None:
 
 
 @kind("device d of the node has the taint unhealthy:NoSchedule, set by driver pending.example.com",
-      "end the taint of the devices, which driver pending.example.com sets", lambda s: s.patches.
+      "end the taint of the devices, which driver pending.example.com sets: kubectl describe "
+      "resourceslices", lambda s: s.patches.
       append((f"{SLICES}/{s.name('slice-0')}", {"spec": {"devices": [{"name": "d"}]}})),
       since=36)  # fmt: skip
 def devices_with_a_taint_of_their_driver(situation: Situation) -> None:
@@ -189,7 +192,8 @@ def devices_with_a_taint_of_their_driver(situation: Situation) -> None:
 
 
 @kind("device d of the node has the taint maintenance:NoSchedule, set by DeviceTaintRule {}-rule",
-      "end the taint of the devices, which DeviceTaintRule {}-rule sets",
+      "end the taint of the devices, which DeviceTaintRule {}-rule sets: kubectl describe "
+      "devicetaintrule {}-rule",
       lambda s: s.deletions.append(f"{RULES}/{s.name('rule')}"), since=37)  # fmt: skip
 def devices_with_a_taint_of_a_rule(situation: Situation) -> None:
     situation.devices(1, 0)
@@ -199,7 +203,8 @@ def devices_with_a_taint_of_a_rule(situation: Situation) -> None:
 
 
 @kind("of the counter memory of gpu-0, of which 0 of 80Gi is left",
-      "delete ResourceClaim pending-kinds/{}-gpu-0, which has a device and no pod",
+      "delete ResourceClaim pending-kinds/{}-gpu-0, which has a device and no pod: kubectl delete "
+      "resourceclaim -n pending-kinds {}-gpu-0",
       lambda s: s.delete_claim(0), since=36)  # fmt: skip
 def partitions_of_a_device_that_is_used_up(situation: Situation) -> None:
     situation.devices(1, claims=2)

@@ -26,36 +26,52 @@ def a_zone_without_nodes(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression(ZONE, "In", "z"))
 
 
-@kind("node affinity demands disk not in ssd", "remove disk not in ssd", without("affinity"))
+@kind(
+    "node affinity demands disk not in ssd, and the node has disk=ssd",
+    "remove disk not in ssd",
+    without("affinity"),
+)
 def a_label_that_every_node_has(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression("disk", "NotIn", "ssd"))
 
 
-@kind("node affinity demands the label gpu", "remove the label gpu", without("affinity"))
+@kind(
+    "node affinity demands the label gpu, and no node has the label gpu",
+    "remove the label gpu",
+    without("affinity"),
+)
 def a_label_that_has_to_exist(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression("gpu", "Exists"))
 
 
-@kind("demands generation greater than 5", "remove generation greater than 5",
+@kind("demands generation greater than 5, and the node has generation=3", "remove generation "
+      "greater than 5",
       without("affinity"))  # fmt: skip
 def a_number_that_is_too_small(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression("generation", "Gt", "5"))
 
 
-@kind("demands disk in tape or gpu in yes", "remove the required node affinity",
+@kind("demands disk in tape or gpu in yes, and the node meets none of these terms", "remove the "
+      "required node affinity",
       without("affinity"))  # fmt: skip
 def two_terms_that_match_nothing(situation: Situation) -> None:
     terms = (expression("disk", "In", "tape"), expression("gpu", "In", "yes"))
     situation.affinity("nodeAffinity", *terms)
 
 
-@kind("demands metadata.name in gone", "remove metadata.name in gone", without("affinity"))
+@kind(
+    "demands metadata.name in gone, and no node has this name",
+    "remove metadata.name in gone",
+    without("affinity"),
+)
 def a_node_that_does_not_exist(situation: Situation) -> None:
     field_ = {"key": "metadata.name", "operator": "In", "values": ["gone"]}
     situation.affinity("nodeAffinity", {"matchFields": [field_]})
 
 
-@kind("didn't match scheduler-enforced node affinity")
+@kind("the profile added-affinity demands pool in batch of each pod",
+      "with the label pool=batch: kubectl label node NODE pool=batch",
+      adds_node("d", "x", pool="batch"))  # fmt: skip
 def an_affinity_of_the_profile(situation: Situation) -> None:
     situation.spec["schedulerName"] = ADDED
 
@@ -72,7 +88,7 @@ def a_taint_that_evicts(situation: Situation) -> None:
 
 
 @kind("the cloud controller manager has not initialized the node",
-      "make the cloud-controller-manager run",
+      "make the cloud-controller-manager run, which removes the taint: kubectl get pods -A",
       lambda s: s.patch_node(0, {"spec": {"taints": []}}))  # fmt: skip
 def nodes_that_no_cloud_provider_has_initialized(situation: Situation) -> None:
     key = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -93,7 +109,7 @@ def two_taints(situation: Situation) -> None:
     situation.taints(*({"key": key, "effect": "NoSchedule"} for key in "ab"))
 
 
-@kind("the node is cordoned", "uncordon the node",
+@kind("the node is cordoned", "uncordon the node: kubectl uncordon NODE",
       lambda s: s.patch_node(0, {"spec": {"unschedulable": None}}))  # fmt: skip
 def cordoned_nodes(situation: Situation) -> None:
     for node in situation.nodes:
@@ -107,7 +123,8 @@ def two_constraints_of_every_node(situation: Situation) -> None:
     situation.taints({"key": "k", "effect": "NoSchedule"})
 
 
-@kind("the node has too little free disk space (DiskPressure)", "free disk space on the node",
+@kind("the node has too little free disk space (DiskPressure)", "free disk space on the node: "
+      "kubectl describe node NODE",
       lambda s: s.patches.append((f"/api/v1/nodes/{s.name('a')}/status",
                                   {"status": {"conditions": [READY]}})))  # fmt: skip
 def nodes_with_disk_pressure(situation: Situation) -> None:
@@ -116,14 +133,16 @@ def nodes_with_disk_pressure(situation: Situation) -> None:
         node["status"]["conditions"] = [READY, {**READY, "type": "DiskPressure"}]
 
 
-@kind("Cilium's agent is not ready on the node", "make the Pod of Cilium on the node Ready",
+@kind("Cilium's agent is not ready on the node", "make the Pod of Cilium on the node Ready, "
+      "which removes the taint: kubectl get pods -A",
       lambda s: s.patch_node(0, {"spec": {"taints": []}}))  # fmt: skip
 def nodes_whose_network_plugin_has_not_started(situation: Situation) -> None:
     situation.taints({"key": "node.cilium.io/agent-not-ready", "effect": "NoSchedule"})
 
 
 @kind("the agent of ebs.csi.aws.com is not ready on the node",
-      "make the Pod of ebs.csi.aws.com on the node Ready",
+      "make the Pod of ebs.csi.aws.com on the node Ready, which removes the taint: kubectl get "
+      "pods -A --field-selector spec.nodeName=NODE",
       lambda s: s.patch_node(0, {"spec": {"taints": []}}))  # fmt: skip
 def nodes_whose_storage_driver_has_not_started(situation: Situation) -> None:
     situation.taints({"key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute"})
@@ -165,22 +184,27 @@ def _all_report(situation: Situation, **condition: str) -> None:
         node["status"]["conditions"] = [*kept, {**READY, **condition}]
 
 
-@kind("the kubelet of the node does not report", "make the kubelet Ready", _healthy)
+@kind(
+    "the kubelet of the node does not report",
+    "make the kubelet Ready: kubectl describe node NODE",
+    _healthy,
+)
 def nodes_that_are_not_reached(situation: Situation) -> None:
     _all_report(situation, type="Ready", status="Unknown")
 
 
-@kind("(MemoryPressure)", "free memory on the node", _healthy)
+@kind("(MemoryPressure)", "free memory on the node: kubectl describe node NODE", _healthy)
 def nodes_with_memory_pressure(situation: Situation) -> None:
     _all_report(situation, type="MemoryPressure")
 
 
-@kind("(PIDPressure)", "end processes on the node", _healthy)
+@kind("(PIDPressure)", "end processes on the node: kubectl describe node NODE", _healthy)
 def nodes_with_too_many_processes(situation: Situation) -> None:
     _all_report(situation, type="PIDPressure")
 
 
-@kind("the network of the node is not configured", "make the network plugin of the node run",
+@kind("the network of the node is not configured", "make the network plugin of the node run, "
+      "which removes the taint: kubectl get pods -A",
       _healthy)  # fmt: skip
 def nodes_without_a_network(situation: Situation) -> None:
     _all_report(situation, type="NetworkUnavailable")
@@ -191,7 +215,11 @@ def nodes_out_of_service(situation: Situation) -> None:
     _condition("node.kubernetes.io/out-of-service", "NoExecute", situation)
 
 
-@kind("the cloud provider reports that the machine is shut down", "start the machine", _untaint)
+@kind(
+    "the cloud provider reports that the machine of the node is shut down",
+    "start the machine: kubectl get node NODE -o jsonpath={.spec.providerID}",
+    _untaint,
+)
 def nodes_that_are_shut_down(situation: Situation) -> None:
     _condition("node.cloudprovider.kubernetes.io/shutdown", "NoSchedule", situation)
 
@@ -257,17 +285,23 @@ def a_selector_for_a_zone_without_nodes(situation: Situation) -> None:
     situation.spec["nodeSelector"] = {ZONE: "z"}
 
 
-@kind("demands generation less than 2", "remove generation less than 2", without("affinity"))
+@kind(
+    "demands generation less than 2, and the node has generation=3",
+    "remove generation less than 2",
+    without("affinity"),
+)
 def a_number_that_is_too_large(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression("generation", "Lt", "2"))
 
 
-@kind("demands no label disk", "remove no label disk", without("affinity"))
+@kind(
+    "demands no label disk, and the node has disk=ssd", "remove no label disk", without("affinity")
+)
 def a_label_that_may_not_exist(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression("disk", "DoesNotExist"))
 
 
-@kind("the node is cordoned", "uncordon the node",
+@kind("the node is cordoned", "uncordon the node: kubectl uncordon NODE",
       lambda s: s.patch_node(2, {"spec": {"unschedulable": None}}))  # fmt: skip
 def full_nodes_beside_a_cordoned_one(situation: Situation) -> None:
     situation.runs(0, "4")

@@ -6,7 +6,7 @@ from .situation import HOST, NAMESPACE, SPREADING, ZONE, Situation
 from .table import adds_node, kind
 
 
-@kind("would break maxSkew 1; pods with app=web: 2 in x, 0 in y",
+@kind("would break maxSkew 1 (topologySpreadConstraints); pods with app=web: 2 in x, 0 in y",
       f"use ScheduleAnyway for the spread over {ZONE}",
       lambda s: s.spread(ZONE, whenUnsatisfiable="ScheduleAnyway"),
       first="raise maxSkew to 3")  # fmt: skip
@@ -17,7 +17,7 @@ def a_spread_whose_other_zone_is_full(situation: Situation) -> None:
     situation.spread(ZONE)
 
 
-@kind("the node has no label rack, the topologyKey of a topologySpreadConstraint",
+@kind("the node has no label rack, the topologyKey of a topologySpreadConstraint of the pod",
       "label the nodes: kubectl label node NODE rack=VALUE",
       lambda s: s.patch_node(1, {"metadata": {"labels": {"rack": "1"}}}))  # fmt: skip
 def a_spread_over_a_label_that_no_node_has(situation: Situation) -> None:
@@ -66,7 +66,8 @@ def a_spread_over_a_zone_whose_nodes_are_tainted(situation: Situation) -> None:
     situation.spread(ZONE)
 
 
-@kind("pods with app=web: 1 in x, 0 in y", "set nodeAffinityPolicy to Honor",
+@kind("y counts (nodeAffinityPolicy Ignore) although the pod's nodeSelector or node affinity "
+      "excludes its nodes", "set nodeAffinityPolicy to Honor",
       lambda s: s.spread(ZONE, nodeAffinityPolicy="Honor"))  # fmt: skip
 def a_spread_over_a_zone_that_the_selector_excludes(situation: Situation) -> None:
     situation.runs(0)
@@ -112,7 +113,7 @@ def a_spread_whose_third_zone_is_tainted(situation: Situation) -> None:
     situation.spread(ZONE, minDomains=3, nodeTaintsPolicy="Honor")
 
 
-@kind("cordoned", "uncordon the node",
+@kind("the node is cordoned", "uncordon the node: kubectl uncordon NODE",
       lambda s: s.patch_node(2, {"spec": {"unschedulable": None}}))  # fmt: skip
 def a_spread_whose_other_zone_is_cordoned(situation: Situation) -> None:
     situation.runs(0)
@@ -120,7 +121,8 @@ def a_spread_whose_other_zone_is_cordoned(situation: Situation) -> None:
     situation.spread(ZONE)
 
 
-@kind(f"one more pod in {ZONE} x would break maxSkew 1; pods with app=web: 2 in x, 1 in y",
+@kind(f"one more pod in {ZONE} x would break maxSkew 1 (topologySpreadConstraints); pods with "
+      "app=web: 2 in x, 1 in y",
       "raise maxSkew to 2",
       lambda s: s.spec["topologySpreadConstraints"][0].update(maxSkew=2))  # fmt: skip
 def two_spreads_that_exclude_each_other(situation: Situation) -> None:
@@ -134,7 +136,7 @@ def two_spreads_that_exclude_each_other(situation: Situation) -> None:
     situation.spec["topologySpreadConstraints"] += first
 
 
-@kind("the node has no label rack, the topologyKey of a topologySpreadConstraint",
+@kind("the node has no label rack, the topologyKey of a topologySpreadConstraint of the pod",
       "label the nodes: kubectl label node NODE rack=VALUE",
       lambda s: s.patch_node(1, {"metadata": {"labels": {"rack": "2"}}}))  # fmt: skip
 def a_spread_over_a_label_that_free_nodes_lack(situation: Situation) -> None:

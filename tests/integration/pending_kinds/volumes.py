@@ -17,7 +17,8 @@ def a_claim_that_does_not_exist(situation: Situation) -> None:
 
 
 @kind("waits for a volume of disk.example.com (StorageClass {}-disk)",
-      "make disk.example.com provide a volume", lambda s: ignore(
+      "make disk.example.com provide a volume for PersistentVolumeClaim {}-data: kubectl describe "
+      "pvc -n pending-kinds {}-data", lambda s: ignore(
           s.reserved_volume(HOST, s.name("a"))))  # fmt: skip
 def a_claim_that_waits_for_its_volume(situation: Situation) -> None:
     situation.storage_class("disk.example.com", "Immediate")
@@ -31,7 +32,7 @@ def a_storage_class_that_does_not_exist(situation: Situation) -> None:
     situation.uses_claim()
 
 
-@kind("no free PersistentVolume of StorageClass {}-disk can be used there for "
+@kind("no free PersistentVolume of StorageClass {}-disk can be used on the node for "
       "PersistentVolumeClaim {}-data: none exists", "create a PersistentVolume",
       lambda s: ignore(s.volume(HOST, s.name("b"))))  # fmt: skip
 def a_claim_without_a_volume_and_a_provisioner(situation: Situation) -> None:
@@ -62,14 +63,19 @@ def a_volume_on_a_full_node(situation: Situation) -> None:
 @kind(
     f"the volume {{}}-volume of PersistentVolumeClaim {{}}-data demands {HOST}={{}}-gone, which no "
     "node has",
-    "bring that node back",
+    "bring node {}-gone back",
     adds_node("gone", "x"),
 )
 def a_volume_on_a_node_that_is_gone(situation: Situation) -> None:
     situation.bound_claim(HOST, situation.name("gone"))
 
 
-@kind("the volume {}-volume of", f"remove {ZONE}=y from the nodeSelector", without("nodeSelector"))
+@kind(
+    f"the volume {{}}-volume of PersistentVolumeClaim {{}}-data demands {ZONE}=x, and the node has "
+    f"{ZONE}=y",
+    f"remove {ZONE}=y from the nodeSelector",
+    without("nodeSelector"),
+)
 def a_volume_in_another_zone(situation: Situation) -> None:
     situation.bound_claim(ZONE, "x")
     situation.spec["nodeSelector"] = {ZONE: "y"}
@@ -93,7 +99,8 @@ def a_claim_without_a_class_where_none_is_the_default(situation: Situation) -> N
     situation.uses_claim()
 
 
-@kind("no free PersistentVolume without a class can be used there for PersistentVolumeClaim {}-data"
+@kind("no free PersistentVolume without a class can be used on the node for "
+      "PersistentVolumeClaim {}-data"
       ": none exists",
       "create a PersistentVolume for PersistentVolumeClaim {}-data",
       lambda s: ignore(s.volume(HOST, s.name("a"), storageClassName="")))  # fmt: skip
@@ -102,7 +109,7 @@ def a_claim_without_a_class_by_intention(situation: Situation) -> None:
     situation.uses_claim()
 
 
-@kind("no free PersistentVolume of StorageClass {}-disk can be used there for "
+@kind("no free PersistentVolume of StorageClass {}-disk can be used on the node for "
       "PersistentVolumeClaim {}-data: the existing: {}-volume (1Gi, and the claim requests 2Gi)",
       "create a PersistentVolume", lambda s: ignore(
           s.volume(HOST, s.name("b"), name="large", capacity={"storage": "2Gi"})))  # fmt: skip
@@ -151,8 +158,9 @@ def a_claim_for_a_volume_that_does_not_exist(situation: Situation) -> None:
     situation.uses_claim()
 
 
-@kind(f"the volume {{}}-volume-more of PersistentVolumeClaim {{}}-more demands {ZONE}=y",
-      "remove the volume more (PersistentVolumeClaim {}-more), or copy its data",
+@kind(f"the volume {{}}-volume-more of PersistentVolumeClaim {{}}-more demands {ZONE}=y, and the "
+      f"node has {ZONE}=x", "remove the volume more (PersistentVolumeClaim {}-more), or copy its "
+      "data",
       lambda s: s.uses_claim("data"))  # fmt: skip
 def two_volumes_in_different_zones(situation: Situation) -> None:
     situation.bound_claim(ZONE, "x")
@@ -248,7 +256,8 @@ def a_driver_with_too_little_capacity(situation: Situation) -> None:
 
 
 @kind(f"StorageClass {{}}-disk provides volumes only where {ZONE} is z",
-      "add these nodes to the topologies of StorageClass {}-disk, or use another class",
+      "create StorageClass {}-disk again with the labels of these nodes in allowedTopologies, or "
+      "use another class",
       lambda s: _uses_wide_class(s))  # fmt: skip
 def a_class_for_another_zone(situation: Situation) -> None:
     expressions = [{"key": ZONE, "values": ["z"]}]

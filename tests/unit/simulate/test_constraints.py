@@ -135,7 +135,9 @@ def test_all_constraints_together_leave_a_pod_that_fits_everywhere() -> None:
         }
     )
     left = without(pod, constraints_of(pod, world))
-    assert [each.fix for each in constraints_of(left, World())] == ["uncordon the node"]
+    assert [each.fix for each in constraints_of(left, World())] == [
+        "uncordon the node: kubectl uncordon NODE"
+    ]
     assert {"key": "k", "operator": "Equal", "value": "", "effect": "NoExecute"} in left["spec"][
         "tolerations"
     ]
@@ -266,13 +268,13 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
         ),
         (
             [_claim("Bound", volumeName="v1"), _volume()],
-            "the volume v1 of PersistentVolumeClaim data cannot be used there",
+            "the volume v1 of PersistentVolumeClaim data cannot be used on the node",
             "remove the volume v (PersistentVolumeClaim data), or copy its data to a volume",
         ),
         (
             [_claim("Bound", volumeName="v1"), _volume({"kubernetes.io/hostname": "gone"})],
-            "the volume v1 of PersistentVolumeClaim data cannot be used there",
-            "bring that node back, or create PersistentVolumeClaim data again: its data is lost",
+            "the volume v1 of PersistentVolumeClaim data cannot be used on the node",
+            "bring node gone back, or create PersistentVolumeClaim data again: its data is lost",
         ),
         (
             [
@@ -311,18 +313,18 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
         ),
         (
             [_claim(), _class("disk.example.com", "WaitForFirstConsumer"), _driver()],
-            "disk.example.com cannot provide a volume for PersistentVolumeClaim data there",
+            "disk.example.com cannot provide a volume for PersistentVolumeClaim data on the node",
             "make disk.example.com report its capacity (CSIStorageCapacity), or set storage",
         ),
         ([_claim()], "names StorageClass disk, which does not exist", "create StorageClass disk"),
         (
             [_claim(), _class("kubernetes.io/no-provisioner", "WaitForFirstConsumer")],
-            "no free PersistentVolume of StorageClass disk can be used there",
+            "no free PersistentVolume of StorageClass disk can be used on the node",
             "create a PersistentVolume for PersistentVolumeClaim data",
         ),
         (
             [_claim(), _class("disk.example.com", "WaitForFirstConsumer")],
-            "disk.example.com cannot provide a volume for PersistentVolumeClaim data there",
+            "disk.example.com cannot provide a volume for PersistentVolumeClaim data on the node",
             "remove the volume v (PersistentVolumeClaim data)",
         ),
         (

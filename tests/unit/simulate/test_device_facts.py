@@ -110,16 +110,16 @@ RULE = obj("DeviceTaintRule", "repair", spec={"deviceSelector": {"device": "d"},
 @pytest.mark.parametrize(
     ("objects", "text"),
     [
-        ([claim("mine")], "no ResourceSlice has a device for the node, which ResourceClaim mine "
-         "requests"),
+        ([claim("mine")], "no ResourceSlice has a device for the node, and ResourceClaim mine "
+         "requests one"),
         ([claim("mine"), devices("b", {"name": "d"})], "no ResourceSlice has a device for the "
-         "node, which ResourceClaim mine requests"),
+         "node, and ResourceClaim mine requests one"),
         ([claim("mine", count=2), devices("a", {"name": "d"})],
          f"the node has 1 device {OF_CLASS}, and {MINE} wants 2"),
         ([claim("mine"), devices("a", {"name": "d"}, driver="nic.example")],
          f"the node has 0 devices {OF_CLASS}, and {MINE} wants 1"),
         ([claim("mine"), claim("other", "a/d"), devices("a", {"name": "d"})],
-         f"1 of 1 device {OF_CLASS} on the node are allocated, for example to ResourceClaim "
+         f"1 of 1 device {OF_CLASS} on the node is allocated, for example to ResourceClaim "
          f"ai/other; {MINE} wants 1"),
         ([claim("mine"), claim("other", "a/d"),
           devices("a", {"name": "d", "allowMultipleAllocations": True})], ""),
@@ -132,17 +132,17 @@ RULE = obj("DeviceTaintRule", "repair", spec={"deviceSelector": {"device": "d"},
         ([claim("mine", tolerations=[{"operator": "Exists"}]), devices("a", {"name": "d"}), RULE],
          ""),
         ([claim("mine", selectors=[{"cel": {"expression": BIG}}]), devices("a", {"name": "d"})],
-         f"of 1 device {OF_CLASS} that the node has free, the selectors or constraints of {MINE} "
-         f"exclude some: {BIG}"),
+         f"too few of 1 device {OF_CLASS} that the node has free meet the selectors of {MINE}, "
+         f"which wants 1: {BIG}"),
         ([claim("mine", deviceClassName="none"), devices("a", {"name": "d"})],
          f"DeviceClass none of {MINE} does not exist"),
         ([claim("mine", status={"allocation": {**ON_A, "devices": {"results": [
             {"driver": "gpu.example", "pool": "b", "device": "d"}]}}})],
-         "ResourceClaim mine is allocated: device d of gpu.example, which node b can use"),
+         "ResourceClaim mine is allocated: device d of gpu.example, which node b alone can use"),
         ([claim("mine"), devices("a", {"name": "d"}, nodeName=None, allNodes=True)], ""),
         ([claim("mine", allocationMode="All"), claim("other", "a/d"),
           devices("a", {"name": "d"}, {"name": "e"})],
-         f"1 of 2 devices {OF_CLASS} on the node are allocated, for example to ResourceClaim "
+         f"1 of 2 devices {OF_CLASS} on the node is allocated, for example to ResourceClaim "
          f"ai/other; {MINE} wants all"),
         ([claim("mine"), devices("a", {"name": "d"}, pool={
             "name": "a", "generation": 2, "resourceSliceCount": 3})],
@@ -186,7 +186,8 @@ def test_what_may_help_is_a_claim_that_is_changed_in_one_thing() -> None:
     repairs = list(found.repairs())
     texts = [repair.text for repair in repairs]
     assert texts == [
-        "end the taint of the devices, which DeviceTaintRule repair sets",
+        "end the taint of the devices, which DeviceTaintRule repair sets: kubectl describe "
+        "devicetaintrule repair",
         f"correct the selector {BIG}, which no free device meets",
         "correct the selector true, which no free device meets",
         "request 2 devices instead of 3",
@@ -220,11 +221,13 @@ def test_alternatives_are_changed_where_devices_have_taints() -> None:
     ("objects", "text", "rank"),
     [
         ([claim("mine")], "make the driver gpu.example run on a node: no ResourceSlice has a "
-         "device of driver gpu.example", Rank.MEND),
+         "device of driver gpu.example (kubectl get resourceslices)", Rank.MEND),
         ([claim("mine", deviceClassName="none"), devices("a", {"name": "d"})],
-         "create DeviceClass none, or correct it in ResourceClaim mine", Rank.MEND),
+         "create DeviceClass none, or ResourceClaim mine again with another deviceClassName",
+         Rank.MEND),
         ([claim("mine"), claim("other", "a/d"), devices("a", {"name": "d"})],
-         "delete ResourceClaim ai/other, which has a device and no pod", Rank.MEND),
+         "delete ResourceClaim ai/other, which has a device and no pod: kubectl delete "
+         "resourceclaim -n ai other", Rank.MEND),
         ([claim("mine"), devices("a", {"name": "d"}, pool={"name": "a", "resourceSliceCount": 2})],
          "make the driver gpu.example publish all ResourceSlices of its pool a: there are 1 of 2",
          Rank.MEND),

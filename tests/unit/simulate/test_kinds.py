@@ -134,6 +134,15 @@ def test_a_pod_keeps_that_its_creator_set_its_node_and_not_who_it_was() -> None:
     assert "managedFields" not in strip(KINDS[PODS], {**POD, "metadata": own})["metadata"]
 
 
+def test_a_container_for_debugging_keeps_the_mounts_that_a_node_has_to_know() -> None:
+    mount = {"name": "v", "bindMountOptions": ["noexec"], "mountPath": SECRET}
+    debugger = {"name": "d", "image": SECRET, "volumeMounts": [mount, {"name": "w"}]}
+    spec = {**POD["spec"], "ephemeralContainers": [debugger, {"name": "e"}]}
+    kept = strip(KINDS[PODS], {**POD, "spec": spec})["spec"]["ephemeralContainers"]
+    mounts = [{"name": "v", "bindMountOptions": ["noexec"]}]
+    assert kept == [{"name": "d", "volumeMounts": mounts}]
+
+
 def test_a_resized_pod_keeps_what_its_containers_have_got() -> None:
     resources = {"requests": {"cpu": "2"}}
     reported = {"name": "c", "resources": resources, "containerID": SECRET}
@@ -215,6 +224,7 @@ def test_a_logskeeps_what_scheduling_reads_of_its_pods() -> None:
         (PODS, "spec", {"hostUsers": False}),
         (PODS, "spec", {"containers": [{"name": "c", "restartPolicyRules": [{"action": "x"}]}]}),
         (PODS, "spec", {"volumes": [{"name": "v", "vsphereVolume": {"volumePath": "p"}}]}),
+        (PODS, "spec", {"volumes": [{"name": "v", "image": {"reference": "i:1"}}]}),
         (PODS, "status", {"allocatedResources": {"cpu": "1"}}),
         (PODS, "status", {"conditions": [{"type": "DisruptionTarget", "status": "True",
                                           "reason": "PreemptionByScheduler"}]}),

@@ -11,7 +11,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods
 from kube_scheduler_operator.simulate.owners import edited_object
-from kube_scheduler_operator.simulate.profile_rules import profile_rules
+from kube_scheduler_operator.simulate.profile_rules import demanded_labels, profile_rules
 from kube_scheduler_operator.simulate.why import _facts
 from kube_scheduler_operator.simulate.world import World
 
@@ -68,8 +68,9 @@ def fact(constraint: Constraint, name: str) -> str:
 
 NODES = (node("a", "x"), node("b", "y"), node("c", "z", {"key": "k", "effect": "NoSchedule"}))
 RUNNING = (pod("1", "a"), pod("2", "a"), pod("3", "b"), pod("other", "b", "dev"))
-ANY = f"one more pod in {ZONE} x would break maxSkew 1; pods with any labels"
-BEYOND = f"one more pod in {ZONE} x would break maxSkew 1; pods with app=web: 2 in x"
+BREAKS = f"one more pod in {ZONE} x would break maxSkew 1 (topologySpreadConstraints)"
+ANY = f"{BREAKS}; pods with any labels"
+BEYOND = f"{BREAKS}; pods with app=web: 2 in x"
 
 
 @pytest.mark.parametrize(
@@ -84,12 +85,21 @@ BEYOND = f"one more pod in {ZONE} x would break maxSkew 1; pods with app=web: 2 
         ({"maxSkew": 3}, {}, ""),
         ({"labelSelector": {}}, {}, ""),
         ({"topologyKey": "rack"}, {}, "the node has no label rack, the topologyKey of a "
-         "topologySpreadConstraint"),
+         "topologySpreadConstraint of the pod"),
     ],
 )  # fmt: skip
 def test_a_spread_has_the_counts_that_decide(rule: Object, labels: Object, text: str) -> None:
     waiting = pod("new", labels=labels, **spread(**rule))
     assert fact(only("spread", waiting, *NODES, *RUNNING), "a") == text
+
+
+def test_a_domain_that_the_pod_excludes_and_that_counts_is_named() -> None:
+    rule = spread(nodeAffinityPolicy="Ignore")
+    waiting = pod("new", nodeSelector={ZONE: "x"}, **rule)
+    assert fact(only("spread", waiting, *NODES[:2], *RUNNING[:2]), "a") == (
+        f"{BEYOND}, 0 in y; y counts (nodeAffinityPolicy Ignore) although the pod's nodeSelector "
+        "or node affinity excludes its nodes"
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,6 +130,49 @@ def test_what_keeps_a_spread_is_tried_before_it_is_dropped() -> None:
         assert changed["spec"] != waiting["spec"], repair.text
 
 
+def _demands(*expressions: Object, field: str = "matchExpressions") -> Object:
+    terms = [{field: [each]} for each in expressions]
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
+
+
+_SSD = {"key": "disk", "operator": "NotIn", "values": ["ssd"]}
+_GONE = {"key": "metadata.name", "operator": "In", "values": ["gone"]}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "text"),
+    [
+        (_demands(_SSD), "demands disk not in ssd, and the node has disk=ssd"),
+        (_demands({"key": "disk", "operator": "DoesNotExist"}),
+         "demands no label disk, and the node has disk=ssd"),
+        (_demands({"key": "gpu", "operator": "Exists"}),
+         "demands the label gpu, and no node has the label gpu"),
+        (_demands({"key": "rack", "operator": "Gt", "values": ["5"]}),
+         "demands rack greater than 5, and the node has no label rack"),
+        (_demands(_GONE, field="matchFields"),
+         "demands metadata.name in gone, and no node has this name"),
+        (_demands(_SSD, _SSD),
+         "demands disk not in ssd or disk not in ssd, and the node meets none of these terms"),
+    ],
+)  # fmt: skip
+def test_a_node_affinity_has_what_the_node_has_instead(affinity: Object, text: str) -> None:
+    racked = node("d", "x")
+    racked["metadata"]["labels"]["rack"] = "3"
+    found = only("node affinity", pod("new", **affinity), *NODES, racked)
+    assert (fact(found, "a") if found.on else found.text) == f"the pod's node affinity {text}"
+
+
+def test_a_pod_whose_anti_affinity_keeps_the_pod_away_is_named_for_each_domain() -> None:
+    lonely = [pod(str(at), on, **anti()) for at, on in enumerate("aab")]
+    found = only("pod affinity", pod("new"), *NODES, *lonely)
+    hates = "has anti-affinity to pods with app=web"
+    assert found.text == f"a pod in the node's {ZONE} {hates}, such as pod shop/0"
+    facts = [fact(found, name) for name in "abc"]
+    assert facts == [
+        f"pod shop/0 runs in {ZONE} x and {hates}", f"pod shop/2 runs in {ZONE} y and {hates}", "",
+    ]  # fmt: skip
+
+
 def anti(kind: str = "podAntiAffinity", **fields: Any) -> Object:
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}, **fields}
     return {"affinity": {kind: {REQUIRED: [term]}}}
@@ -128,16 +181,19 @@ def anti(kind: str = "podAntiAffinity", **fields: Any) -> Object:
 @pytest.mark.parametrize(
     ("affinity", "on", "text"),
     [
-        (anti(), "a", f"pod shop/1 and 1 more with app=web run in {ZONE} x (pod anti-affinity)"),
-        (anti(), "b", f"pod shop/3 with app=web runs in {ZONE} y (pod anti-affinity)"),
+        (anti(), "a", f"pod shop/1 and 1 more with app=web run in {ZONE} x, which the pod's "
+         "anti-affinity forbids"),
+        (anti(), "b", f"pod shop/3 with app=web runs in {ZONE} y, which the pod's anti-affinity "
+         "forbids"),
         (anti(), "c", ""),
-        (anti("podAffinity"), "c", f"no pod with app=web in namespace shop runs in {ZONE} z (pod "
-         "affinity); some run in x, y"),
+        (anti("podAffinity"), "c", f"no pod with app=web in namespace shop runs in {ZONE} z, "
+         "which the pod's affinity demands; some run in x, y"),
         (anti("podAffinity"), "a", ""),
         (anti("podAffinity", namespaces=["ops"]), "a", "no pod with app=web in namespace ops runs "
-         f"in {ZONE} x (pod affinity); pods with these labels run in namespace dev, shop"),
+         f"in {ZONE} x, which the pod's affinity demands; pods with these labels run in "
+         "namespace dev, shop"),
         (anti("podAffinity", namespaceSelector={}), "c", "no pod with app=web in any namespace "
-         f"runs in {ZONE} z (pod affinity); some run in x, y"),
+         f"runs in {ZONE} z, which the pod's affinity demands; some run in x, y"),
         (anti("podAffinity", topologyKey="rack"), "a", "the node has no label rack, the "
          "topologyKey of the pod affinity to pods with app=web"),
     ],
@@ -251,6 +307,7 @@ def test_rules_of_a_profile_have_its_name() -> None:
             {"name": "PodTopologySpread", "args": default},
         ],
     }
+    assert demanded_labels(profile) == {"pool": "batch"}
     assert profile_rules(profile) == {
         "node affinity": "the profile batch demands pool in batch of each pod (addedAffinity of "
         "NodeAffinity)",
@@ -258,6 +315,9 @@ def test_rules_of_a_profile_have_its_name() -> None:
         "(defaultConstraints of PodTopologySpread)",
     }
     assert profile_rules({"schedulerName": "plain"}) == {}
+    assert demanded_labels({"schedulerName": "plain"}) == {}
+    term["matchExpressions"][0]["operator"] = "Exists"
+    assert demanded_labels(profile) == {}, "any value would do"
 
 
 @pytest.mark.parametrize(

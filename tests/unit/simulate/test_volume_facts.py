@@ -67,8 +67,8 @@ def bound(found: World, on: str) -> str:
 def test_what_a_volume_demands_of_nodes() -> None:
     found = world(volume("v", demands=["west"]))
     assert bound(found, "a") == ""
-    expected = f"the volume v of PersistentVolumeClaim c demands {ZONE}=west"
-    assert bound(found, "b") == expected
+    expected = f"the volume v of PersistentVolumeClaim c demands {ZONE}=west, and the node has "
+    assert bound(found, "b") == f"{expected}{ZONE}=east"
     nowhere = world(volume("v", demands=["north", "south"]))
     assert bound(nowhere, "b") == (
         f"the volume v of PersistentVolumeClaim c demands {ZONE} in (north,south), which no node "
@@ -221,7 +221,7 @@ def test_why_volumes_that_exist_are_not_bound(
     existing: list[Any], claim: dict[str, Any], text: str
 ) -> None:
     found = volume_facts.of_free(claimed(**claim), "local", world(*existing))("a")
-    start = "no free PersistentVolume of StorageClass local can be used there for "
+    start = "no free PersistentVolume of StorageClass local can be used on the node for "
     there = f"the existing: {text}" if text else "none exists"
     assert found == f"{start}PersistentVolumeClaim data: {there}"
 
@@ -261,7 +261,9 @@ def test_a_claim_is_made_smaller_and_a_class_wider() -> None:
                storageClassName="local", capacity="1Gi")  # fmt: skip
     (wider, pod), (smaller, _) = repairs(claimed(), wide, size)
     assert wider.text == (
-        "add these nodes to the topologies of StorageClass local, or use another class"
+        "create StorageClass local again with the labels of these nodes in allowedTopologies, or "
+        "use "
+        "another class"
     )
     storage_class, claim = wider.objects
     assert "allowedTopologies" not in storage_class

@@ -46,6 +46,7 @@ from ..console.output import (
 )
 from ..console.pod_reference import PodReference, pod_reference
 from . import new_nodes
+from .edited_fields import edited_fields
 from .extender_decisions import (
     RememberedDecisions,
     documents,
@@ -384,8 +385,7 @@ def _group_fixes(group: GroupExplanation) -> Iterator[str]:
     for fix in group.fixes:
         nodes = f"{counted(len(fix.nodes), 'node')} ({_named(fix.nodes)})"
         yield f"  * {fix.text}: its Pods fit on {nodes} then"
-        if fix.field:
-            yield f"    in {fix.object}: {fix.field}"
+        yield from edited_fields(fix)
 
 
 def _not_tried(decision: Decision) -> Iterator[str]:
@@ -423,8 +423,7 @@ def _fix_lines(explanation: Diagnosis) -> Iterator[str]:
             fits = f": it fits on {counted(len(fix.nodes), 'node')} then ({_named(fix.nodes)})"
             where = "" if fix.text.startswith("add a node") else fits
             yield f"  * {fix.text}{where}"
-            if fix.field:
-                yield f"    in {fix.object}: {fix.field}"
+            yield from edited_fields(fix)
     elif explanation.nodes:
         yield "No single change and no combination of changes of the pod was found that helps."
 
