@@ -275,7 +275,9 @@ def _of_others(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     labels = pod["metadata"].get("labels") or {}
     if not labels:
         return
-    seen: dict[tuple[str, ...], str] = {}
+    # The labels of this pod -> the first pod that keeps them away, by topologyKey and domain.
+    kept: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
+    labels_of = cache(partial(_labels_of, world))
     for entry in world.objects[PODS].values():
         if not entry.node or b"podAntiAffinity" not in entry.content:
             continue
@@ -283,23 +285,41 @@ def _of_others(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
         for term in _terms(other["spec"], "podAntiAffinity"):
             selector = term.get("labelSelector")
             keys = tuple(sorted({rule.key for rule in requirements(selector)} & set(labels)))
+            domain = (key := str(term.get("topologyKey")), labels_of(entry.node).get(key))
             if (
                 keys
-                and keys not in seen
+                and domain[1] is not None
+                and domain not in kept.get(keys, ())
                 and _reaches(term, other, pod["metadata"]["namespace"], world)
                 and matches(selector, labels)
             ):
-                seen[keys] = pod_name(other)
-    for keys, name in seen.items():
+                kept.setdefault(keys, {})[key, domain[1]] = pod_name(other)
+    for keys, holders in kept.items():
         named = ",".join(f"{key}={labels[key]}" for key in keys)
         yield Constraint(
             "pod affinity",
-            f"a pod there has anti-affinity to pods with {named}, e.g. pod {name}",
+            f"a pod there has anti-affinity to pods with {named}, e.g. pod "
+            f"{next(iter(holders.values()))}",
             f"change the label {named} of the pod",
             partial(_remove_labels, keys=keys),
+            on=partial(_keeper, world, named, holders),
             field="metadata.labels",
             words="existing pods anti-affinity",
         )
+
+
+def _keeper(world: World, named: str, holders: Mapping[tuple[str, str], str], node: str) -> str:
+    """Return which pod in a node's domain keeps pods with these labels away; empty: unknown."""
+    labels = _labels_of(world, node)
+    for key in sorted({key for key, _ in holders}):
+        domain = labels.get(key, "")
+        if holder := holders.get((key, domain)):
+            return f"pod {holder} in {key} {domain} has anti-affinity to pods with {named}"
+    return ""
+
+
+def _labels_of(world: World, node: str) -> Mapping[str, str]:
+    return mapping((world.node(node) or {"metadata": {}})["metadata"].get("labels"))
 
 
 def _remove_labels(pod: Object, keys: Iterable[str]) -> None:

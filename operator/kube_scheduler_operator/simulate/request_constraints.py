@@ -6,9 +6,9 @@ noderesources (fit.go) of Kubernetes 1.35.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
@@ -117,26 +117,41 @@ def askers(spec: Mapping[str, Any], resource: str) -> str:
 
 
 def _containers(spec: Mapping[str, Any], resource: str) -> Iterator[str]:
-    """Yield what decides: one init container, or all that run at the same time."""
+    """Yield what decides: an init container with the sidecars before it, or all that run then."""
     inits = spec.get("initContainers") or ()
-    running = [("container", one) for one in spec.get("containers") or ()]
-    running += [("sidecar", one) for one in inits if one.get("restartPolicy") == "Always"]
-    parts = [
-        (_amount(one, resource), kind, foreign(str(one.get("name")), FOREIGN_NAME))
-        for kind, one in running
-    ]
-    total = sum(amount for amount, *_ in parts)
-    first = [one for one in inits if one.get("restartPolicy") != "Always"]
-    largest = max(first, key=lambda one: _amount(one, resource), default=None)
-    if largest is not None and _amount(largest, resource) > total:
-        yield f"init container {foreign(str(largest.get('name')), FOREIGN_NAME)}"
-        return
-    asking = sorted((part for part in parts if part[0]), key=lambda part: -part[0])
-    for amount, kind, name in asking[:_NAMED]:
-        share = f" ({quantity_text(resource, amount)})" if len(asking) > 1 else ""
-        yield f"{kind} {name}{share}"
+    sidecars: list[_Part] = []
+    starting: list[_Part] = []  # what runs while an init container does that makes it the most
+    for one in inits:
+        if one.get("restartPolicy") == "Always":
+            sidecars.append(_part("sidecar", one, resource))
+        elif (own := _part("init container", one, resource)).amount:
+            starting = max(starting, [own, *sidecars], key=_sum)
+    running = [_part("container", one, resource) for one in spec.get("containers") or ()]
+    running += sidecars
+    deciding = starting if _sum(starting) > _sum(running) else running
+    asking = sorted((part for part in deciding if part.amount), key=lambda part: -part.amount)
+    for part in asking[:_NAMED]:
+        share = f" ({quantity_text(resource, part.amount)})" if len(asking) > 1 else ""
+        yield f"{part.kind} {part.name}{share}"
     if len(asking) > _NAMED:
         yield f"{len(asking) - _NAMED} more"
+
+
+class _Part(NamedTuple):
+    """What a container requests of a resource."""
+
+    kind: str
+    name: str
+    amount: float
+
+
+def _part(kind: str, container: Mapping[str, Any], resource: str) -> _Part:
+    name = foreign(str(container.get("name")), FOREIGN_NAME)
+    return _Part(kind, name, _amount(container, resource))
+
+
+def _sum(parts: Iterable[_Part]) -> float:
+    return sum(part.amount for part in parts)
 
 
 def _amount(container: Mapping[str, Any], resource: str) -> float:

@@ -148,6 +148,17 @@ def test_an_affinity_names_pods_domains_and_namespaces(
     assert fact(only("pod affinity", pod("new", **affinity), *NODES, *RUNNING), on) == text
 
 
+def test_the_anti_affinity_of_others_names_the_pod_of_each_domain() -> None:
+    away: Object = {"affinity": {"podAntiAffinity": {REQUIRED: [
+        {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": ZONE}]}}}  # fmt: skip
+    holders = [pod("first", "a", **away), pod("second", "b", **away)]
+    found = only("pod affinity", pod("new"), *NODES, *holders)
+    ends = "has anti-affinity to pods with app=web"
+    assert fact(found, "a") == f"pod shop/first in {ZONE} x {ends}"
+    assert fact(found, "b") == f"pod shop/second in {ZONE} y {ends}"
+    assert fact(found, "c") == ""
+
+
 def test_new_pods_of_a_rollout_may_run_beside_old_ones() -> None:
     old = pod("old", "a", labels={HASH: "old"})
     found = only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), *NODES, old)
@@ -195,6 +206,20 @@ def test_why_a_kubelet_is_not_ready_is_what_it_reports() -> None:
         "; the kubelet reports: container runtime network not ready:\\ncni plugin not initialized"
     )
     assert found.fix.startswith("make the kubelet Ready")
+
+
+def test_both_taints_of_a_silent_kubelet_are_one_condition() -> None:
+    key = "node.kubernetes.io/unreachable"
+    taints = ({"key": key, "effect": effect} for effect in ("NoSchedule", "NoExecute"))
+    ready = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting status."}
+    found = only("taints", pod("new"), node("a", "x", *taints, conditions=[ready]))
+    assert fact(found, "a") == (
+        f"the kubelet of the node does not report: taints {key}:NoExecute and {key}:NoSchedule; "
+        "its condition Ready is Unknown: Kubelet stopped posting status."
+    )
+    changed: Object = {"spec": {}}
+    found.remove(changed)
+    assert changed["spec"]["tolerations"] == [{"key": key, "operator": "Exists"}]
 
 
 @pytest.mark.parametrize(
@@ -320,14 +345,34 @@ def test_a_toleration_that_nearly_matches_is_named_and_is_a_rule_to_repair(
     assert found.rank == (Rank.RULE if near else Rank.DROP)
 
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+RESERVED = node("m", "x", {"key": CONTROL_PLANE, "effect": "NoSchedule"})
+
+
 def test_nodes_of_the_control_plane_are_not_to_be_tolerated_first() -> None:
-    key = "node-role.kubernetes.io/control-plane"
-    found = only("taints", pod("new"), node("a", "x", {"key": key, "effect": "NoSchedule"}))
-    assert f"the taint {key}:NoSchedule of the control plane" in found.text
+    found = only("taints", pod("new"), RESERVED)
+    assert f"the taint {CONTROL_PLANE}:NoSchedule of the control plane" in found.text
     first, second = found.repairs()
-    assert first.text == "add a worker node, which has no such taint"
-    assert second.text.endswith(f"kubectl taint node NODE {key}:NoSchedule-")
+    assert first.text == "add a node without this taint, a worker"
+    assert second.text.endswith(f"kubectl taint node NODE {CONTROL_PLANE}:NoSchedule-")
     assert first.rank < found.rank
+
+
+@pytest.mark.parametrize(
+    ("spec", "others", "rank"),
+    [
+        ({}, (node("worker", "x"),), Rank.DROP),  # a node like it is tried
+        ({"nodeSelector": {CONTROL_PLANE: ""}}, (), Rank.RULE),
+        ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": CONTROL_PLANE, "operator": "Exists"}]}]}}}},
+         (node("worker", "x"),), Rank.RULE),
+    ],
+)  # fmt: skip
+def test_a_worker_does_not_help_beside_workers_or_for_a_pod_of_the_control_plane(
+    spec: Object, others: tuple[Object, ...], rank: Rank
+) -> None:
+    found = only("taints", pod("new", **spec), RESERVED, *others)
+    assert (list(found.repairs()), found.rank) == ([], rank)
 
 
 # --- neighbours -----------------------------------------------------------------------------------

@@ -34,6 +34,13 @@ SIDECAR = container("proxy", "500m", restartPolicy="Always")
          "init container load"),
         ({"containers": [container("app", "3")], "initContainers": [container("load", "3")]},
          "container app"),
+        # A sidecar runs while the init containers after it do, and not those before it.
+        ({"containers": [container("app", "1")],
+          "initContainers": [SIDECAR, container("load", "2"), container("small", "1")]},
+         "init container load (2), sidecar proxy (500m)"),
+        ({"containers": [container("app", "1")],
+          "initContainers": [container("load", "1200m"), SIDECAR]},
+         "container app (1), sidecar proxy (500m)"),
         ({"containers": [container("app", "1")], "resources": {"requests": {"cpu": "4"}}},
          "the Pod (spec.resources)"),
         ({"containers": [container("app", "1")], "overhead": {"cpu": "250m"},
