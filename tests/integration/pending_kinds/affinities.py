@@ -36,7 +36,7 @@ def an_affinity_to_a_pod_on_a_full_node(situation: Situation) -> None:
     situation.requests(cpu="2")
 
 
-@kind("a pod there has anti-affinity to pods with app=web", "change the label app=web",
+@kind("has anti-affinity to pods with app=web", "change the label app=web",
       lambda s: s.waiting["metadata"]["labels"].update(app="new"), first="add a node")  # fmt: skip
 def an_anti_affinity_of_running_pods(situation: Situation) -> None:
     situation.runs_everywhere(affinity={"podAntiAffinity": {REQUIRED: [term("web", HOST)]}})
@@ -112,7 +112,8 @@ def two_affinities_that_no_zone_meets_together(situation: Situation) -> None:
 
 
 @kind(
-    "a pod there has anti-affinity to pods with app=web, e.g. pod pending-kinds-other/{}-on-",
+    "pod pending-kinds-other/{}-on-0-0 in kubernetes.io/hostname {}-a has anti-affinity to pods "
+    "with app=web",
     "add a node like",
     adds_node("d", "x"),
     retried_late_since=37,

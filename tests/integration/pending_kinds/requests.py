@@ -57,6 +57,19 @@ def a_resource_that_no_node_has(situation: Situation) -> None:
     situation.requests(gpu="1")
 
 
+def _shared(situation: Situation) -> None:
+    situation.requests(gpu=None)
+    amounts = {"example.com/gpu.shared": "1"}
+    situation.spec["containers"][0]["resources"].update(limits=amounts, requests=amounts)
+
+
+@kind("no node has example.com/gpu, of which 1 is requested by container c",
+      "request example.com/gpu.shared instead of example.com/gpu", _shared)  # fmt: skip
+def a_resource_that_nodes_have_with_another_name(situation: Situation) -> None:
+    situation.every_node(**{"example.com/gpu.shared": "16"})
+    situation.requests(gpu="1")
+
+
 @kind("of example.com/gpu is free", "request 1 of example.com/gpu instead of 2", requests(gpu="1"))
 def more_of_a_resource_than_is_left(situation: Situation) -> None:
     situation.every_node(**{"example.com/gpu": "2"})

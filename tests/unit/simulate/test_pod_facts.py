@@ -12,6 +12,7 @@ from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods
 from kube_scheduler_operator.simulate.owners import edited_object
 from kube_scheduler_operator.simulate.profile_rules import profile_rules
+from kube_scheduler_operator.simulate.spread_constraints import spreads_without_effect
 from kube_scheduler_operator.simulate.why import _facts
 from kube_scheduler_operator.simulate.world import World
 
@@ -102,6 +103,26 @@ def test_an_empty_selector_of_a_spread_counts_all_pods_since_1_38(
     found = only("spread", waiting, *NODES, *RUNNING, pod("4", "a"), gates=Gates(version))
     assert fact(found, "a").startswith(text)
     assert bool(fact(found, "a")) == bool(text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "spec", "text"),
+    [
+        ({}, {}, ""),
+        ({"labelSelector": None}, {}, "has no labelSelector: it counts no pods"),
+        ({"labelSelector": {}}, {}, "has no labelSelector: it counts no pods"),
+        ({"labelSelector": {"matchLabels": {"app": "db"}}}, {},
+         "counts pods with app=db, and this pod has other labels"),
+        ({}, {"nodeSelector": {ZONE: "x"}}, "has one domain, x: the pod's nodeSelector and"),
+        ({"nodeAffinityPolicy": "Ignore"}, {"nodeSelector": {ZONE: "x"}}, ""),
+        ({"whenUnsatisfiable": "ScheduleAnyway", "labelSelector": None}, {},
+         "has no labelSelector"),
+    ],
+)  # fmt: skip
+def test_a_spread_that_does_not_spread_is_named(rule: Object, spec: Object, text: str) -> None:
+    every = list(spreads_without_effect(pod("new", **spread(**rule), **spec), world(*NODES)))
+    assert len(every) == bool(text)
+    assert text in "".join(every)
 
 
 def test_what_keeps_a_spread_is_tried_before_it_is_dropped() -> None:
@@ -243,6 +264,20 @@ def test_a_selector_names_what_nodes_have_instead(
     assert found.text == f"the pod's nodeSelector demands the label {text}"
     assert fact(found, "a") == on_a
     assert [repair.text for repair in found.repairs()] == repairs
+
+
+@pytest.mark.parametrize(
+    ("wanted", "similar"),
+    [("rfds-no", ""), ("stip", "; nodes have the label cpu.example/stibp")],
+)
+def test_the_many_labels_of_one_prefix_are_similar_by_nature(wanted: str, similar: str) -> None:
+    machine = node("m", "x")
+    for feature in ("mds-no", "gds-no", "stibp", "ssbd", "ibpb"):
+        machine["metadata"]["labels"][f"cpu.example/{feature}"] = "true"
+    found = only("node affinity", pod("new", nodeSelector={f"cpu.example/{wanted}": "1"}), machine)
+    label = f"cpu.example/{wanted}"
+    expected = f"demands the label {label}=1, and no node has the label {label}{similar}"
+    assert found.text.endswith(expected)
 
 
 def test_the_node_of_a_daemon_is_not_to_be_dropped() -> None:
