@@ -479,3 +479,23 @@ def test_what_makes_room_for_the_pod_of_a_daemon_set_is_named(why: Callable[...,
         "2 of 2 pods run on the node (allocatable pods)",
         "the pod is for node a alone: DaemonSet agent has one for each node",
     }
+
+
+def test_a_pod_of_a_daemon_set_need_not_ask_for_less_if_others_can_move(
+    why: Callable[..., Any],
+) -> None:
+    files = Files()
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    waiting = pod("waiting", "2", app="agent", affinity={"nodeAffinity": required})
+    waiting["metadata"]["ownerReferences"] = [{**owner, "uid": "u"}]
+    files.add(waiting)
+    files.add(node("a", "x"))
+    files.add(pod("other", "3", nodeName="a"))
+    assert [fix["text"] for fix in why(files)["fixes"]] == [
+        "delete pod default/other of node a, or move it to another node",
+        "use a PriorityClass with a value of at least 1: it preempts default/other",
+        "request 1 of cpu instead of 2",
+    ]

@@ -205,14 +205,15 @@ class AdviceSearch:
             explanation.fixes += [fix async for fix in self._fewest(room)]
 
     async def make_room(self) -> None:
-        """Add what makes room on the only node on which the pod can run, if nothing else helps.
+        """Add what makes room on the only node where the pod can run, if it would have to ask less.
 
         Raises:
             SimulationError: kube-scheduler ended, or the time is over.
         """
         fixed = [each for each in self._constraints if not each.fix]
         names = {group.nodes[0] for group in self._answer.groups if not _has(group, fixed)}
-        if not fixed or self._answer.fixes or len(names) != 1:
+        repaired = any(fix.rank < Rank.LESS for fix in self._answer.fixes)
+        if not fixed or repaired or len(names) != 1:
             return
         (node,) = names
 

@@ -167,7 +167,10 @@ class WorldServer:
         since = int(request.query.get("resourceVersion") or 0)
         response = web.StreamResponse(headers={"Content-Type": _JSON})
         response.enable_chunked_encoding()
-        await response.prepare(request)
+        try:
+            await response.prepare(request)
+        except ConnectionError:
+            return response  # kube-scheduler has ended
         pending: list[WatchEvent] = []
         wake = asyncio.Event()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
@@ -17,8 +17,9 @@ from ..base.objects import mapping
 from ..base.quantities import amounts
 from ..config.language.feature_gates import Gates
 from .affinity_constraints import affinity_constraints
-from .constraint import Constraint, containers
+from .constraint import Constraint, containers, no_edits
 from .device_constraints import device_constraints
+from .edits import Edit
 from .kinds import PODS, Object, pod_name
 from .request_constraints import Usage, request_constraints
 from .selector_constraints import selector_constraints
@@ -92,14 +93,24 @@ def without(pod: Object, constraints: Iterable[Constraint]) -> Object:
 
 def _ports(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     used = cache(partial(_ports_in_use, world))
+    of_host = bool(pod["spec"].get("hostNetwork"))
     for host_port in dict.fromkeys(_host_ports(pod["spec"])):
         yield Constraint(
             "ports",
             f"another pod on the node uses the host port {host_port}",
-            f"remove the hostPort {host_port}",
+            # The API server makes each containerPort of a Pod with hostNetwork a hostPort.
+            f"use another port than {host_port}, or no hostNetwork"
+            if of_host
+            else f"remove the hostPort {host_port}",
             partial(_remove_port, host_port=host_port),
             on=partial(_user_of_port, used, host_port),
+            others=_unknown_edits if of_host else no_edits,
         )
+
+
+def _unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
+    """Return no edits: which port the containers can use is not known."""
+    return ()
 
 
 def _host_ports(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
 from .constraint import Change, Constraint, Rank, RuleRepair, containers
 from .device_counters import Pool, SharedCounters, counters_of, incomplete_pools, pool_of, used_up
+from .device_holders import idle_holders
 from .edits import edits
 from .kinds import (
     CLAIM_TEMPLATES,
@@ -38,6 +39,7 @@ from .world import World
 
 _DRIVER: Final = re.compile(r"""device\.driver\s*==\s*['"]([^'"]+)['"]""")
 _TAINTS: Final = "DRADeviceTaints"
+_PARTITIONS: Final = "DRAPartitionableDevices"
 
 _Device = tuple[str, str, str]
 """Driver, pool and name."""
@@ -143,6 +145,11 @@ class _Devices:
     @property
     def are_tainted(self) -> bool:
         return self.gates is not None and bool(self.gates.enabled(_TAINTS))
+
+    @property
+    def can_partition(self) -> bool:
+        """Whether devices that consume counters are allocated; True: or not known."""
+        return self.gates is None or self.gates.enabled(_PARTITIONS) is not False
 
     def on_node(self, node: Mapping[str, Any]) -> Iterator[tuple[_Device, Mapping[str, Any]]]:
         """Yield the devices that can be used on a node, with their content."""
@@ -250,6 +257,11 @@ class _Demand:
                     f"{known} ResourceSlices of the pool {pool} of driver {driver} exist, and "
                     f"kube-scheduler allocates no device of it for {self.title} before all do"
                 )
+        if not self.devices.can_partition and all(one.get("consumesCounters") for _, one in there):
+            return (
+                "kube-scheduler allocates no device that consumes counters, as those of the node "
+                f"do: its feature gate {_PARTITIONS} is off"
+            )
         facts = (self._of_alternatives(request, there) for request in self.requests)
         return next(filter(None, facts), "") or self._of_constraints(there)
 
@@ -411,6 +423,12 @@ class _Demand:
                     f"resourceclaim -n {namespace} {name}"
                 )
                 yield text, Rank.MEND
+            elif idle := idle_holders(found, self.devices.world):
+                yield (
+                    f"see why ResourceClaim {holder}, which no existing pod uses, is reserved for "
+                    f"{idle}: kubectl get resourceclaim -n {namespace} {name} -o yaml",
+                    Rank.MEND,
+                )
         if held:
             yield f"add a node with a device of driver {driver}", Rank.NODE
 

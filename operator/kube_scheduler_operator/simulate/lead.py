@@ -27,16 +27,22 @@ def lead_of(decision: PodDecision, node: str) -> str:
     if node not in totals or not others:
         return ""
     best = max(others, key=lambda other: totals[other])
+    if totals[best] == totals[node]:  # a tie, which chance decides: how it is ahead of the others
+        others = [other for other in others if totals[other] < totals[node]]
+        best = max(others, key=lambda other: totals[other], default=node)
     first, second = (node, best) if totals[node] >= totals[best] else (best, node)
     lead = totals[first] - totals[second]
     if not lead:
         return ""
     ahead, behind = decision.scores.get(first, {}), decision.scores.get(second, {})
-    gains = {name: points - behind.get(name, 0) for name, points in ahead.items()}
+    gains = {name: ahead.get(name, 0) - behind.get(name, 0) for name in {**ahead, **behind}}
     decisive = sorted((name for name in gains if gains[name] > 0), key=lambda name: -gains[name])
     if not decisive:
         return ""
     named = " and ".join(f"{name} gives it {gains[name]} more" for name in decisive[:_NAMED])
+    least = min(gains, key=lambda name: gains[name])
+    if gains[least] < 0:
+        named += f", while {least} gives {second} {-gains[least]} more"
     changed = _DECIDES.get(decisive[0])
     by = f"; {decisive[0]} scores by {changed}" if changed else ""
     points = "1 point" if lead == 1 else f"{lead} points"

@@ -29,6 +29,7 @@ from .new_nodes import (
     shown,
     template_node,
 )
+from .node_rules import PREFERRED, REQUIRED
 from .requirements import (
     ALIASES,
     ANY,
@@ -175,7 +176,7 @@ def _source(pool: Mapping[str, Any], number: int, cluster: _Cluster) -> NodeMake
         f"NodePool {name}",
         f"kubectl describe nodepool {name}",
         templates,
-        tuple(_obstacles(pool)),
+        (*_obstacles(pool), *_ignored(cluster.pod)),
         tuple(_limits(pool, cluster)),
         tuple(one for one in listed if isinstance(one, Mapping)),
         partial=name in cluster.partial,
@@ -191,6 +192,28 @@ def _obstacles(pool: Mapping[str, Any]) -> Iterator[str]:
     ready = _condition(pool, "Ready")
     if ready and ready.get("status") != "True":
         yield f"it is not Ready{_why(ready)}"
+
+
+def _ignored(pod: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why Karpenter makes no node for a Pod at all (Validate in provisioner.go).
+
+    It treats the preference with the greatest weight like a requirement there.
+    """
+    affinity = mapping(mapping(pod["spec"].get("affinity")).get("nodeAffinity"))
+    preferred = list(map(mapping, entries(affinity.get(PREFERRED))))
+    heaviest = max(preferred, key=lambda one: int(one.get("weight") or 0), default={})
+    terms = entries(mapping(affinity.get(REQUIRED)).get("nodeSelectorTerms"))
+    preference, first = heaviest.get("preference"), next(iter(terms), None)
+    for verb, term in (("prefers", mapping(preference)), ("demands", mapping(first))):
+        if any(
+            (rule.get("key"), rule.get("operator")) == (POOL_LABEL, "DoesNotExist")
+            for rule in map(mapping, entries(term.get("matchExpressions")))
+        ):
+            yield (
+                f"Karpenter ignores the Pod, because its node affinity {verb} nodes without the "
+                f"label {POOL_LABEL}"
+            )
+            return
 
 
 def _condition(obj: Mapping[str, Any], type_: str) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from ..base.objects import mapping
 from ..kube.label_selector import matches
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 BLOCKING: Final = ("NoSchedule", "NoExecute")
 _COMPARED: Final = ("Gt", "Lt")
 NAME: Final = "metadata.name"

@@ -188,6 +188,7 @@ class KubeSchedulerProcess:
         # the latest lines of its log, for error messages
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self.ended = asyncio.Event()  # set when the process has ended
+        self._panic = ""  # the line of Go that is before its long stack traces
         self._program = _program(binary)
         self._on_line = on_line
         self._started: Started | None = None
@@ -209,11 +210,15 @@ class KubeSchedulerProcess:
                 if line[:1] in (b"E", b"F") or not line[1:5].isdigit():
                     text = line[: 4 * FOREIGN_LINE].decode(errors="replace").rstrip()
                     self.lines.append(foreign(text, FOREIGN_LINE))
+                    if line.startswith(b"panic: "):
+                        self._panic = self.lines[-1]
         finally:
             self.ended.set()
 
     def failure(self) -> str:
-        """Return the last error in its log."""
+        """Return the last error in its log, or what it panicked with."""
+        if self._panic:
+            return self._panic
         text = [line for line in self.lines if line.strip()]
         return foreign(text[-1], FOREIGN_LINE) if text else "its log is empty"
 

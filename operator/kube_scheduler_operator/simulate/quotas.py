@@ -15,7 +15,7 @@ from ..base.objects import mapping
 from ..base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, amount, amounts
 from .constraint import containers, quantity_text
 from .kinds import PODS, QUOTAS, Object
-from .node_rules import REQUIRED
+from .node_rules import PREFERRED, REQUIRED
 from .pod_amounts import pod_amounts
 from .world import Key, World
 
@@ -234,7 +234,7 @@ def _cross_namespace_terms(spec: Mapping[str, Any]) -> Iterator[bool]:
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = mapping(affinity.get(kind))
         terms = list(rules.get(REQUIRED) or ())
-        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        preferred = rules.get(PREFERRED) or ()
         terms += [mapping(weighted.get("podAffinityTerm")) for weighted in preferred]
         for term in terms:
             yield bool(term.get("namespaces")) or term.get("namespaceSelector") is not None

@@ -6,9 +6,9 @@ noderesources (fit.go) of Kubernetes 1.35.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
@@ -88,7 +88,7 @@ def _shortage(spec: Mapping[str, Any], resource: str, amount: float, usage: Usag
 
 
 def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepair]:
-    """Yield what makes a node have a resource that no node has."""
+    """Yield what makes a node have a resource that no node has, or none that takes pods."""
     if resource.startswith(_HUGE):
         size = resource.removeprefix(_HUGE)
         text = f"reserve huge pages of {size} on a node and restart its kubelet"
@@ -96,9 +96,50 @@ def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepa
         text = f"make the device plugin of {resource} run on a node"
     else:
         return
-    statuses = (mapping(node.get("status")) for node in world.nodes())
-    if not any(amounts(mapping(status.get("allocatable"))).get(resource) for status in statuses):
-        yield RuleRepair(f"{text}: no node has {resource}", remove, rank=Rank.MEND)
+    sizes = {node["metadata"]["name"]: (node, _allocatable(node)) for node in world.nodes()}
+    having = [node for node, size in sizes.values() if size.get(resource)]
+    if not having:
+        others = _relatives(resource, (size for _, size in sizes.values()))[:_NAMED]
+        listing = [name for name, (_, size) in sizes.items() if resource in size]
+        provided = f"{text}: no node has {resource}"
+        if listing and "/" in resource:  # the device plugin has registered it
+            provided = f"see why the device plugin on {listing[0]} provides 0 of {resource}"
+            yield RuleRepair(provided, remove, rank=Rank.MEND, only=frozenset(listing).__contains__)
+        else:
+            yield RuleRepair(provided, remove, rank=Rank.RULE if others else Rank.MEND)
+        for other in others:  # of the same device plugin, which may have another configuration
+            yield RuleRepair(
+                f"request {other} instead of {resource}",
+                partial(_request_other, resource=resource, other=other),
+                "spec.containers",
+                rank=Rank.RULE if listing else Rank.MEND,
+            )
+    elif all(mapping(node.get("spec")).get("unschedulable") for node in having):
+        name = having[0]["metadata"]["name"]
+        reason = f"only {name}, which is cordoned, has {resource}"
+        yield RuleRepair(f"{text}: {reason}", remove, rank=Rank.MEND)
+
+
+def _allocatable(node: Mapping[str, Any]) -> Mapping[str, float]:
+    return amounts(mapping(node.get("status")).get("allocatable"))
+
+
+def _relatives(resource: str, sizes: Iterable[Mapping[str, float]]) -> list[str]:
+    """Return what nodes have of the same vendor, such as nvidia.com/gpu.shared."""
+    vendor = resource.partition("/")[0] + "/"
+    if vendor == resource + "/":
+        return []
+    return sorted(
+        {name for size in sizes for name in size if name.startswith(vendor) and size[name]}
+    )
+
+
+def _request_other(pod: Object, resource: str, other: str) -> None:
+    for container in containers(pod["spec"]):
+        for field in ("requests", "limits"):
+            amounts_of = (container.get("resources") or {}).get(field) or {}
+            if resource in amounts_of:
+                amounts_of[other] = amounts_of.pop(resource)
 
 
 # --- who asks -------------------------------------------------------------------------------------
@@ -117,26 +158,41 @@ def askers(spec: Mapping[str, Any], resource: str) -> str:
 
 
 def _containers(spec: Mapping[str, Any], resource: str) -> Iterator[str]:
-    """Yield what decides: one init container, or all that run at the same time."""
+    """Yield what decides: an init container with the sidecars before it, or all that run then."""
     inits = spec.get("initContainers") or ()
-    running = [("container", one) for one in spec.get("containers") or ()]
-    running += [("sidecar", one) for one in inits if one.get("restartPolicy") == "Always"]
-    parts = [
-        (_amount(one, resource), kind, foreign(str(one.get("name")), FOREIGN_NAME))
-        for kind, one in running
-    ]
-    total = sum(amount for amount, *_ in parts)
-    first = [one for one in inits if one.get("restartPolicy") != "Always"]
-    largest = max(first, key=lambda one: _amount(one, resource), default=None)
-    if largest is not None and _amount(largest, resource) > total:
-        yield f"init container {foreign(str(largest.get('name')), FOREIGN_NAME)}"
-        return
-    asking = sorted((part for part in parts if part[0]), key=lambda part: -part[0])
-    for amount, kind, name in asking[:_NAMED]:
-        share = f" ({quantity_text(resource, amount)})" if len(asking) > 1 else ""
-        yield f"{kind} {name}{share}"
+    sidecars: list[_Part] = []
+    starting: list[_Part] = []  # what runs while an init container does that makes it the most
+    for one in inits:
+        if one.get("restartPolicy") == "Always":
+            sidecars.append(_part("sidecar", one, resource))
+        elif (own := _part("init container", one, resource)).amount:
+            starting = max(starting, [own, *sidecars], key=_sum)
+    running = [_part("container", one, resource) for one in spec.get("containers") or ()]
+    running += sidecars
+    deciding = starting if _sum(starting) > _sum(running) else running
+    asking = sorted((part for part in deciding if part.amount), key=lambda part: -part.amount)
+    for part in asking[:_NAMED]:
+        share = f" ({quantity_text(resource, part.amount)})" if len(asking) > 1 else ""
+        yield f"{part.kind} {part.name}{share}"
     if len(asking) > _NAMED:
         yield f"{len(asking) - _NAMED} more"
+
+
+class _Part(NamedTuple):
+    """What a container requests of a resource."""
+
+    kind: str
+    name: str
+    amount: float
+
+
+def _part(kind: str, container: Mapping[str, Any], resource: str) -> _Part:
+    name = foreign(str(container.get("name")), FOREIGN_NAME)
+    return _Part(kind, name, _amount(container, resource))
+
+
+def _sum(parts: Iterable[_Part]) -> float:
+    return sum(part.amount for part in parts)
 
 
 def _amount(container: Mapping[str, Any], resource: str) -> float:

@@ -25,6 +25,9 @@ _WORDS: Final = "node affinity"
 _RESERVED: Final = ("kubernetes.io", "k8s.io")
 """Domains of labels that describe a node; a user does not set them to attract a pod."""
 _PLACES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_FAMILY: Final = 3
+"""Labels with the same prefix that are compared like any others."""
+_STRICT: Final = 0.85
 _VALUES: Final = 3
 _DAEMON_SET: Final = "DaemonSet"
 
@@ -160,9 +163,22 @@ class _Labels:
         if values:
             more = f" and {len(values) - _VALUES} other values" if len(values) > _VALUES else ""
             return f", which no node has; nodes have {', '.join(values[:_VALUES])}{more}"
-        similar = difflib.get_close_matches(key, self._keys, 1)
-        also = f"; nodes have the label {similar[0]}" if similar else ""
+        similar = self._similar(key)
+        also = f"; nodes have the label {similar}" if similar else ""
         return f", and no node has the label {key}{also}"
+
+    def _similar(self, key: str) -> str:
+        """Return the label of nodes that may be meant; empty: none is similar.
+
+        Labels of a long list with one prefix, such as the features of a CPU, are similar by nature:
+        of these, the names without it are compared, and more strictly.
+        """
+        prefix = "".join(key.rpartition("/")[:2])
+        family = {one.removeprefix(prefix): one for one in self._keys if one.startswith(prefix)}
+        if prefix and len(family) > _FAMILY:
+            found = difflib.get_close_matches(key.removeprefix(prefix), family, 1, _STRICT)
+            return family[found[0]] if found else ""
+        return next(iter(difflib.get_close_matches(key, self._keys, 1)), "")
 
     def instead(
         self, key: str, wanted: Sequence[str], demands: str, node: str, origin: str = ""

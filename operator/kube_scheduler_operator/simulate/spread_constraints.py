@@ -61,6 +61,26 @@ def spread_constraints(
         )
 
 
+def spreads_without_effect(
+    pod: Mapping[str, Any], world: World, gates: Gates | None = None
+) -> Iterator[str]:
+    """Yield why rules of a pod do not spread it, in sentences."""
+    counts_all = gates is not None and gates.version >= EMPTY_SELECTS_ALL
+    for index, rule in enumerate(pod["spec"].get("topologySpreadConstraints") or ()):
+        spread = _Spread(pod, rule, [str(rule.get("topologyKey"))], world, counts_all)
+        name = f"topologySpreadConstraints[{index}] over {spread.key}"
+        if not spread.counts_some:
+            yield f"{name} has no labelSelector: it counts no pods, and so it does not spread any"
+        elif not spread.counts_itself:
+            chosen = written(spread.selector)
+            yield f"{name} counts pods with {chosen}, and this pod has other labels"
+        elif len(spread.domains) == 1 and len(spread.every_domain) > 1:
+            yield (
+                f"{name} has one domain, {next(iter(spread.domains))}: the pod's nodeSelector and "
+                "node affinity leave no node of another one, and so it does not spread any"
+            )
+
+
 def _setting(index: int, **fields: Any) -> Change:
     """Return what sets fields of a rule; None removes one."""
 
@@ -122,6 +142,17 @@ class _Spread:
     def _selects(self) -> bool:
         return self.rule.get("labelSelector") is not None
 
+    @property
+    def counts_some(self) -> bool:
+        """Whether its selector can select pods."""
+        return self._selects and (self.counts_all or bool(written(self.selector)))
+
+    @property
+    def every_domain(self) -> set[str]:
+        """The values of the topologyKey, also of nodes that do not count."""
+        labels = (mapping(node["metadata"].get("labels")) for node in self.world.nodes())
+        return {own[self.key] for own in labels if self.key in own}
+
     @cached_property
     def domains(self) -> Mapping[str, list[Mapping[str, Any]]]:
         """The nodes that count, by the value of the topologyKey."""
@@ -167,7 +198,7 @@ class _Spread:
             for node in nodes
         }
         pods: dict[str, list[Object]] = {domain: [] for domain in self.domains}
-        if not (self._selects and (self.counts_all or written(self.selector))):
+        if not self.counts_some:
             return pods
         namespace = self.pod["metadata"]["namespace"]
         for (where, _), entry in self.world.objects[PODS].items():

@@ -13,7 +13,7 @@ from ..base.objects import mapping
 from .constraint import Change, Constraint, Rank, RuleRepair
 from .edits import Edit
 from .kinds import Object
-from .node_rules import BLOCKING, written_taint
+from .node_rules import BLOCKING, REQUIRED, written_taint
 from .world import World
 
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
@@ -116,8 +116,15 @@ def taint_constraints(spec: Mapping[str, Any], world: World) -> Iterator[Constra
                 key = (taint["key"], taint.get("value") or "", taint["effect"])
                 nodes_by_taint[key] += 1
     often = sorted(nodes_by_taint, key=lambda key: (key != _CORDONED, -nodes_by_taint[key], key))
+    conditions: dict[str, list[Mapping[str, str]]] = {}
     for name, value, effect in often[:_MOST_TAINTS]:
-        yield _of_taint({"key": name, "value": value, "effect": effect}, spec, world)
+        taint = {"key": name, "value": value, "effect": effect}
+        if is_condition(name):  # a node often has a taint of it for each effect, which end together
+            conditions.setdefault(name, []).append(taint)
+        else:
+            yield _of_taint(taint, spec, world)
+    for of_condition, taints in conditions.items():
+        yield _of_condition(of_condition, taints, world)
 
 
 def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
@@ -129,30 +136,58 @@ def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
 def _of_taint(taint: Mapping[str, str], spec: Mapping[str, Any], world: World) -> Constraint:
     written = written_taint(taint)
     change = _tolerating({**taint, "operator": "Equal"})
-    condition = _condition(taint["key"])
-    if condition is None:
-        near = _near(taint, spec)
-        of_control_plane = taint["key"] in _CONTROL_PLANE
-        whose = " of the control plane" if of_control_plane else ""
-        return Constraint(
-            "taints",
-            f"the node has the taint {written}{whose}, which the pod does not tolerate{near}",
-            f"tolerate {written}",
-            change,
-            rank=Rank.RULE if near else Rank.DROP,
-            repairs=partial(_workers, written, change) if of_control_plane else tuple,
-            field=_TOLERATIONS,
-            named_by=CORDON if tuple(taint.values()) == _CORDONED else "",
-            words=f"{{{taint['key']}:",
-        )
+    near = _near(taint, spec)
+    of_control_plane = taint["key"] in _CONTROL_PLANE
+    whose = " of the control plane" if of_control_plane else ""
+    belongs = of_control_plane and _demands_control_plane(spec)
+    alone = of_control_plane and not belongs and _all_have(taint["key"], world)
     return Constraint(
         "taints",
-        f"{condition.meaning}: taint {written}",
-        condition.fix,
+        f"the node has the taint {written}{whose}, which the pod does not tolerate{near}",
+        f"tolerate {written}",
         change,
-        on=partial(_reported, world, f"{condition.meaning}: taint {written}"),
-        rank=Rank.MEND,
+        rank=Rank.RULE if near or belongs else Rank.DROP,
+        repairs=partial(_workers, written, change) if alone else tuple,
+        field=_TOLERATIONS,
+        named_by=CORDON if tuple(taint.values()) == _CORDONED else "",
         words=f"{{{taint['key']}:",
+    )
+
+
+def _of_condition(key: str, taints: Sequence[Mapping[str, str]], world: World) -> Constraint:
+    condition = _condition(key) or _Condition("", "")
+    written = " and ".join(sorted({written_taint(taint) for taint in taints}))
+    text = f"{condition.meaning}: taint{'s' * (len(taints) > 1)} {written}"
+    return Constraint(
+        "taints",
+        text,
+        condition.fix,
+        _tolerating({"key": key, "operator": "Exists"}),
+        on=partial(_reported, world, text),
+        rank=Rank.MEND,
+        words=f"{{{key}:",
+    )
+
+
+def _demands_control_plane(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod can run on nodes of the control plane alone, by a label that they have."""
+    affinity = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
+    terms = affinity.get("nodeSelectorTerms") or ()
+    demanded = {str(key) for key in mapping(spec.get("nodeSelector"))}
+    demanded |= {
+        str(rule.get("key"))
+        for term in terms
+        for rule in term.get("matchExpressions") or ()
+        if rule.get("operator") in ("In", "Exists")
+    }
+    return not demanded.isdisjoint(_CONTROL_PLANE)
+
+
+def _all_have(key: str, world: World) -> bool:
+    """Whether each node has a taint with this key: no node is a worker."""
+    return all(
+        any(taint.get("key") == key for taint in node["spec"].get("taints") or ())
+        for node in world.nodes()
     )
 
 
@@ -174,7 +209,7 @@ def _near(taint: Mapping[str, str], spec: Mapping[str, Any]) -> str:
 def _workers(taint: str, tolerate: Change) -> Iterator[RuleRepair]:
     """Yield what gives a pod a place beside the control plane."""
     for text in (
-        "add a worker node, which has no such taint",
+        "add a node without this taint, a worker",
         f"let all pods run on the node: kubectl taint node NODE {taint}-",
     ):
         yield RuleRepair(text, tolerate, rank=Rank.NODE)
@@ -196,12 +231,15 @@ def _condition(key: str) -> _Condition | None:
 
 
 def _reported(world: World, text: str, name: str) -> str:
-    """Add what the kubelet reports about a node that is not Ready."""
+    """Add the message of the condition Ready of a node for which it is not true."""
     status = mapping((world.node(name) or {}).get("status"))
     for condition in status.get("conditions") or ():
         message = foreign(str(condition.get("message") or ""), FOREIGN_MESSAGE)
         if condition.get("type") == "Ready" and condition.get("status") != "True" and message:
-            return f"{text}; the kubelet reports: {message}"
+            # Of a silent kubelet, kube-controller-manager makes it Unknown.
+            silent = condition.get("status") == "Unknown"
+            who = "its condition Ready is Unknown" if silent else "the kubelet reports"
+            return f"{text}; {who}: {message}"
     return text
 
 

@@ -2,12 +2,12 @@
 
 kube-scheduler has one reason for each of these, without the volume, the driver or a number.
 Sources: the plugins nodevolumelimits (csi.go), volumezone (volume_zone.go) and volumebinding
-(binder.go, hasEnoughCapacity) of Kubernetes 1.35.
+(binder.go, hasEnoughCapacity) of Kubernetes 1.35 and 1.37.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import Any, Final
@@ -16,6 +16,7 @@ from ..base.objects import mapping
 from ..base.quantities import quantity
 from ..kube.label_selector import matches, requirements, written
 from .kinds import (
+    ATTACHMENTS,
     CLAIMS,
     CSI_CAPACITIES,
     CSI_DRIVERS,
@@ -30,8 +31,9 @@ from .world import World
 Fact = Callable[[str], str]
 """Returns what keeps a volume from a node; empty: not found in the world."""
 
-_Attached = Mapping[tuple[str, str], set[str]]
-"""(node, driver) -> the handles of the volumes that Pods there use."""
+_Attached = Mapping[tuple[str, str], Mapping[str, str]]
+"""(node, driver) -> the handles of the volumes that are attached there, each with the name of its
+VolumeAttachment if no Pod there uses it; empty: one does."""
 
 _ZONES: Final = (
     "topology.kubernetes.io/zone",
@@ -54,10 +56,12 @@ def of_bound(volume: str, claim: str, world: World) -> Fact:
         if found is None:
             return f"the PersistentVolume {volume} of {claim} does not exist"
         labels = _labels(world, node)
+        driver = _driver(found)
         return (
             _affinity(found, claim, labels, world)
             or _zone(found, claim, labels)
-            or _limit(found, node, world, attached)
+            or _limit(driver, node, world, attached)
+            or _lacking(driver, node, world)
         )
 
     return fact
@@ -67,6 +71,7 @@ def of_class(claim: Mapping[str, Any], storage_class: Mapping[str, Any], world: 
     """The facts about a volume that a driver would provide when the Pod is placed."""
     name = storage_class["metadata"]["name"]
     driver = str(storage_class.get("provisioner") or "")
+    attached = cache(partial(_attached, world))
     text = str(mapping(mapping(mapping(claim.get("spec")).get("resources")).get("requests")).get(
         "storage") or "")  # fmt: skip
 
@@ -77,7 +82,11 @@ def of_class(claim: Mapping[str, Any], storage_class: Mapping[str, Any], world: 
         if allowed and not any(_in_topology(term, labels) for term in allowed):
             where = " or ".join(filter(None, map(_topology, allowed)))
             return f"StorageClass {name} provides volumes only where {where}"
-        return _capacity(name, driver, text, claim["metadata"]["name"], labels, world)
+        return (
+            _capacity(name, driver, text, claim["metadata"]["name"], labels, world)
+            or _limit(driver, node, world, attached)
+            or _lacking(driver, node, world)
+        )
 
     return fact
 
@@ -137,6 +146,24 @@ def _unusable(
     if compared and not any(matches(term, labels) for term in terms):
         return f"(for {_written_terms(terms)} alone)"
     return "(with another difference)"
+
+
+def fields_without_effect(pod: Mapping[str, Any], world: World) -> Iterator[str]:
+    """Yield the volumes of a pod that demand a node by its name, which is not compared.
+
+    Source: CheckNodeAffinity in component-helpers/storage/volume, 1.34 to 1.38.0-beta.0: it
+    compares labels alone.
+    """
+    for source in pod["spec"].get("volumes") or ():
+        name = mapping(source.get("persistentVolumeClaim")).get("claimName")
+        claim = world.get(CLAIMS, str(name or ""), pod["metadata"]["namespace"])
+        bound = str(mapping((claim or {}).get("spec")).get("volumeName") or "")
+        terms = _terms(world.get(VOLUMES, bound) or {})
+        if any(term.get("matchFields") and not term.get("matchExpressions") for term in terms):
+            yield (
+                f"PersistentVolume {bound} demands a node by matchFields, which kube-scheduler "
+                f"does not compare for volumes; it compares matchExpressions, such as {HOSTNAME}"
+            )
 
 
 def gone_node(volume: Mapping[str, Any], world: World) -> str:
@@ -235,25 +262,81 @@ def _zone(volume: Mapping[str, Any], claim: str, labels: Mapping[str, str]) -> s
     return ""
 
 
-def _limit(
-    volume: Mapping[str, Any], node: str, world: World, attached_by: Callable[[], _Attached]
-) -> str:
+def _driver(volume: Mapping[str, Any]) -> str:
+    return str(mapping(mapping(volume.get("spec")).get("csi")).get("driver") or "")
+
+
+def _limits(driver: str, node: str, world: World) -> int | None:
+    """Return how many volumes a driver attaches to a node; None: it has set no limit."""
+    for one in _drivers(node, world):
+        count = mapping(one.get("allocatable")).get("count")
+        if one.get("name") == driver and isinstance(count, int):
+            return count
+    return None
+
+
+def _drivers(node: str, world: World) -> Sequence[Mapping[str, Any]]:
+    return mapping((world.get(CSI_NODES, node) or {}).get("spec")).get("drivers") or ()
+
+
+def _limit(driver: str, node: str, world: World, attached_by: Callable[[], _Attached]) -> str:
     """The number of volumes that a driver attaches to a node, if it is reached."""
-    driver = str(mapping(mapping(volume.get("spec")).get("csi")).get("driver") or "")
-    drivers = mapping((world.get(CSI_NODES, node) or {}).get("spec")).get("drivers") or ()
-    limits = [
-        mapping(one.get("allocatable")).get("count") for one in drivers if one["name"] == driver
-    ]
-    if not driver or not limits or not isinstance(limits[0], int):
+    limit = _limits(driver, node, world)
+    if not driver or limit is None:
         return ""
-    attached = len(attached_by().get((node, driver), ()))
-    if attached < limits[0]:
+    attached = attached_by().get((node, driver), {})
+    if len(attached) < limit:
         return ""
-    return f"{attached} of {limits[0]} volumes of the CSI driver {driver} are attached to the node"
+    text = f"{len(attached)} of {limit} volumes of the CSI driver {driver} are attached to the node"
+    left = sorted(name for name in attached.values() if name)
+    if not left:
+        return text
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return f"{text}, although no pod there uses that of VolumeAttachment {left[0]}{more}"
+
+
+def _lacking(driver: str, node: str, world: World) -> str:
+    """That a driver does not run on a node, if it demands that for Pods with its volumes."""
+    if not is_demanded(driver, world) or driver in {
+        one.get("name") for one in _drivers(node, world)
+    }:
+        return ""
+    return f"the CSI driver {driver} is not installed on the node: CSINode {node} does not list it"
+
+
+def is_demanded(driver: str, world: World) -> bool:
+    """Whether Pods with volumes of a driver can only run where it does (by default since 1.37)."""
+    spec = mapping((world.get(CSI_DRIVERS, driver) or {}).get("spec"))
+    return spec.get("preventPodSchedulingIfMissing") is True
+
+
+def without_driver(driver: str, world: World) -> list[str]:
+    """Return the nodes on which a driver does not run that demands it."""
+    names = [node["metadata"]["name"] for node in world.nodes()]
+    return [name for name in names if _lacking(driver, name, world)]
+
+
+def left_attachments(driver: str, world: World) -> list[tuple[str, str]]:
+    """Return (VolumeAttachment, node), one of each node that has reached its limit by them."""
+    found = []
+    for (node, of), attached in sorted(_attached(world).items()):
+        left = sorted(name for name in attached.values() if name)
+        limit = _limits(driver, node, world)
+        if of != driver or not left or limit is None:
+            continue
+        if len(attached) - len(left) < limit <= len(attached):
+            found.append((left[0], node))
+    return found
+
+
+def driver_of(claim: Mapping[str, Any], storage_class: Mapping[str, Any], world: World) -> str:
+    """Return the CSI driver of a claim's volume, or that will provide it."""
+    bound = world.get(VOLUMES, str(mapping(claim.get("spec")).get("volumeName") or ""))
+    return _driver(bound) if bound else str(storage_class.get("provisioner") or "")
 
 
 def _attached(world: World) -> _Attached:
-    found: dict[tuple[str, str], set[str]] = {}
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for (namespace, _), entry in world.objects[PODS].items():
         if not entry.node or b"laim" not in entry.content:
             continue
@@ -268,7 +351,16 @@ def _attached(world: World) -> _Attached:
             csi = mapping(mapping(volume.get("spec")).get("csi"))
             if csi:
                 key = (entry.node, str(csi.get("driver")))
-                found.setdefault(key, set()).add(str(csi.get("volumeHandle")))
+                found.setdefault(key, {})[str(csi.get("volumeHandle"))] = ""
+    # Those of Pods that are gone count until the volume is detached.
+    for attachment in world.all(ATTACHMENTS):
+        spec = mapping(attachment.get("spec"))
+        bound = mapping(spec.get("source")).get("persistentVolumeName")
+        csi = mapping(mapping((world.get(VOLUMES, str(bound or "")) or {}).get("spec")).get("csi"))
+        if csi:
+            key = (str(spec.get("nodeName")), str(spec.get("attacher")))
+            handles = found.setdefault(key, {})
+            handles.setdefault(str(csi.get("volumeHandle")), attachment["metadata"]["name"])
     return found
 
 

@@ -29,13 +29,25 @@ def claim_repairs(
     spec = mapping((claim or {}).get("spec"))
     if claim is None:
         return
+    storage_class = world.get(STORAGE_CLASSES, class_of(claim) or "")
+    driver = volume_facts.driver_of(claim, storage_class or {}, world)
+    if lacking := volume_facts.without_driver(driver, world):
+        text = (
+            f"make the CSI driver {driver} run on the node: CSINode {lacking[0]} does not list it"
+        )
+        yield RuleRepair(text, remove, rank=Rank.MEND, only=frozenset(lacking).__contains__)
+    for attachment, node in volume_facts.left_attachments(driver, world):
+        text = (
+            f"see why a volume that no pod uses is still attached to {node}: kubectl describe "
+            f"volumeattachment {attachment}"
+        )
+        yield RuleRepair(text, remove, rank=Rank.MEND, only=node.__eq__)
     if found := world.get(VOLUMES, str(spec.get("volumeName") or "")):
         for key, values in volume_facts.missing_labels(found, world).items():
             if key != HOSTNAME:
                 text = f"add a node with the label {key}={values[0]}"
                 yield RuleRepair(text, remove, rank=Rank.NODE)
         return
-    storage_class = world.get(STORAGE_CLASSES, class_of(claim) or "")
     if storage_class is None or storage_class.get("volumeBindingMode") != LATE:
         return
     title = storage_class["metadata"]["name"]

@@ -47,7 +47,9 @@ from .profile_rules import demanded_labels, profile_rules
 from .run import Run, RunOptions, gates_of, serving, simulated_names
 from .scheduling_gates import removers
 from .shared_runs import Runs
+from .spread_constraints import spreads_without_effect
 from .utilization import FreeAmounts
+from .volume_facts import fields_without_effect
 from .world import World
 
 _REQUESTS: Final = "requests"
@@ -129,7 +131,7 @@ class _Inquiry:
         if self._pod["spec"].pop("nodeName", None):
             self._pod["status"].pop("nominatedNodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
-        gates = gates_of(options)
+        self._gates = gates = gates_of(options)
         self._version = gates.version
         profile = profile_named(options, answer.scheduler)
         self._rules, self._labels = profile_rules(profile), demanded_labels(profile)
@@ -186,6 +188,9 @@ class _Inquiry:
                 key=lambda fix: (fix.rank, fix.changes, fix.size, -len(fix.nodes))
             )
             explanation.notes += run.notes
+        if explanation.candidates:
+            explanation.notes += spreads_without_effect(self._pod, self._world, self._gates)
+            explanation.notes += fields_without_effect(self._pod, self._world)
         if len(explanation.candidates) > 1 and IMAGE_LOCALITY in self._scores:
             alone = self._scores == {IMAGE_LOCALITY} and not self._options.extenders
             nodes = list(self._world.all(NODES))

@@ -99,6 +99,18 @@ def a_device_that_another_claim_has(situation: Situation) -> None:
     _allocated(situation, situation.object("resourceclaims"), 0)
 
 
+@kind("on the node are allocated, for example to ResourceClaim pending-kinds/{}-gpu-0",
+      "see why ResourceClaim pending-kinds/{}-gpu-0, which no existing pod uses, is reserved for "
+      "trainings.example.com/t", lambda s: s.delete_claim(0))  # fmt: skip
+def a_device_of_a_claim_that_another_object_holds(situation: Situation) -> None:
+    """kube-controller-manager removes the reservations of pods alone."""
+    a_device_that_another_claim_has(situation)
+    users = [{"apiGroup": "example.com", "resource": "trainings", "name": "t", "uid": "1"}]
+    for _, obj, status in situation.objects:
+        if obj is situation.object("resourceclaims"):
+            status["reservedFor"] = users
+
+
 @kind(
     "less than 2 of cpu is free, requested by container c; of such nodes, {}-a has most: 1 of 4",
     "request 1 of cpu instead of 2",

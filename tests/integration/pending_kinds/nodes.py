@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .situation import ADDED, READY, ZONE, Situation
+from .situation import ADDED, HOST, READY, ZONE, Situation
 from .table import adds_node, expression, kind, tolerate, with_spec, without
 
 
@@ -237,11 +237,37 @@ def nodes_that_the_autoscaler_removes(situation: Situation) -> None:
 
 @kind(
     "the taint node-role.kubernetes.io/control-plane:NoSchedule of the control plane",
-    "add a worker node",
+    "add a node without this taint, a worker",
     adds_node("d", "x"),
 )
 def nodes_of_the_control_plane(situation: Situation) -> None:
     _condition("node-role.kubernetes.io/control-plane", "NoSchedule", situation)
+
+
+@kind("the taint node-role.kubernetes.io/control-plane:NoSchedule of the control plane",
+      "tolerate node-role.kubernetes.io/control-plane:NoSchedule",
+      tolerate("node-role.kubernetes.io/control-plane"))  # fmt: skip
+def a_pod_of_the_control_plane_without_its_toleration(situation: Situation) -> None:
+    key = "node-role.kubernetes.io/control-plane"
+    situation.nodes[0]["metadata"]["labels"][key] = ""
+    situation.nodes[0]["spec"]["taints"] = [{"key": key, "effect": "NoSchedule"}]
+    situation.spec["nodeSelector"] = {key: ""}
+
+
+def _reports_again(situation: Situation) -> None:
+    _untaint(situation)
+    path = f"/api/v1/nodes/{situation.name('a')}/status"
+    situation.patches.append((path, {"status": {"conditions": [READY]}}))
+
+
+@kind("the kubelet of the node does not report: taints", "make the kubelet Ready", _reports_again)
+def a_volume_on_a_node_whose_kubelet_is_silent(situation: Situation) -> None:
+    key = "node.kubernetes.io/unreachable"
+    situation.bound_claim(HOST, situation.name("a"))
+    node = situation.nodes[0]
+    node["spec"]["taints"] = [{"key": key, "effect": e} for e in ("NoSchedule", "NoExecute")]
+    silent = {"status": "Unknown", "message": "Kubelet stopped posting node status."}
+    node["status"]["conditions"] = [{**READY, **silent}]
 
 
 @kind("its toleration of dedicated is for the effect NoExecute", "tolerate dedicated=team",

@@ -57,6 +57,19 @@ def a_resource_that_no_node_has(situation: Situation) -> None:
     situation.requests(gpu="1")
 
 
+def _shared(situation: Situation) -> None:
+    situation.requests(gpu=None)
+    amounts = {"example.com/gpu.shared": "1"}
+    situation.spec["containers"][0]["resources"].update(limits=amounts, requests=amounts)
+
+
+@kind("no node has example.com/gpu, of which 1 is requested by container c",
+      "request example.com/gpu.shared instead of example.com/gpu", _shared)  # fmt: skip
+def a_resource_that_nodes_have_with_another_name(situation: Situation) -> None:
+    situation.every_node(**{"example.com/gpu.shared": "16"})
+    situation.requests(gpu="1")
+
+
 @kind("of example.com/gpu is free", "request 1 of example.com/gpu instead of 2", requests(gpu="1"))
 def more_of_a_resource_than_is_left(situation: Situation) -> None:
     situation.every_node(**{"example.com/gpu": "2"})
@@ -108,6 +121,17 @@ def a_host_port_that_is_used(situation: Situation) -> None:
         pod["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
 
 
+@kind("uses the host port 9033/TCP", "use another port than 9033/TCP, or no hostNetwork",
+      lambda s: s.spec["containers"][0]["ports"][0].update(containerPort=9034, hostPort=9034),
+      first="add a node")  # fmt: skip
+def a_port_of_the_host_network_that_is_used(situation: Situation) -> None:
+    """The API server writes the hostPort."""
+    situation.runs_everywhere()
+    for pod in (*situation.running, situation.waiting):
+        pod["spec"]["hostNetwork"] = True
+        pod["spec"]["containers"][0]["ports"] = [{"containerPort": 9033}]
+
+
 @kind("uses the host port 53/UDP", "remove the hostPort 53/UDP",
       lambda s: s.spec["containers"][0]["ports"].pop() and None, first="add a node")  # fmt: skip
 def one_of_two_host_ports_that_is_used(situation: Situation) -> None:
@@ -128,6 +152,15 @@ def a_priority_that_may_not_preempt(situation: Situation) -> None:
 
 def _container(name: str, cpu: str, **fields: Any) -> Object:
     return {"name": name, "image": "i", "resources": {"requests": {"cpu": cpu}}, **fields}
+
+
+@kind("less than 5 of cpu is free, requested by init container load (3), sidecar proxy (2); of "
+      "such nodes, ", "request 4 of cpu instead of 5", lambda s: s.spec["initContainers"][1][
+          "resources"]["requests"].update(cpu="2"))  # fmt: skip
+def a_sidecar_beside_an_init_container(situation: Situation) -> None:
+    situation.spec["initContainers"] = [
+        _container("proxy", "2", restartPolicy="Always"), _container("load", "3")
+    ]  # fmt: skip
 
 
 @kind("less than 3 of cpu is free, requested by sidecar proxy (2900m), container c (100m); of such "

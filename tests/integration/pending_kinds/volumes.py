@@ -304,3 +304,42 @@ def an_ephemeral_volume_of_a_class_that_does_not_exist(situation: Situation) -> 
     }
     template = {"volumeClaimTemplate": {"spec": spec}}
     situation.spec["volumes"] = [{"name": "scratch", "ephemeral": template}]
+
+
+def _of_driver(situation: Situation, *drivers: Object) -> str:
+    """A bound claim of a CSI driver's volume on the first node, which has these drivers."""
+    name = situation.name("csi")
+    csi = {"driver": name, "volumeHandle": "new"}
+    situation.bound_claim(HOST, situation.name("a"), csi=csi, local=None)
+    situation.add(f"{CSI}/csinodes", "a", spec={"drivers": list(drivers)})
+    return name
+
+
+def _detached(situation: Situation) -> None:
+    situation.deletions.append(f"{CSI}/volumeattachments/{situation.name('left')}")
+
+
+@kind("1 of 1 volumes of the CSI driver {}-csi are attached to the node, although no pod there "
+      "uses that of VolumeAttachment {}-left",
+      "see why a volume that no pod uses is still attached to {}-a", _detached)  # fmt: skip
+def a_volume_that_is_still_attached(situation: Situation) -> None:
+    driver = {"name": situation.name("csi"), "nodeID": "a", "allocatable": {"count": 1}}
+    name = _of_driver(situation, {**driver, "topologyKeys": []})
+    csi = {"driver": name, "volumeHandle": "old"}
+    old = situation.volume(HOST, situation.name("a"), name="old", csi=csi, local=None)
+    source = {"persistentVolumeName": old["metadata"]["name"]}
+    spec = {"attacher": name, "nodeName": situation.name("a"), "source": source}
+    situation.add(f"{CSI}/volumeattachments", "left", spec=spec)
+
+
+def _installed(situation: Situation) -> None:
+    driver = {"name": situation.name("csi"), "nodeID": "a", "topologyKeys": []}
+    path = f"{CSI}/csinodes/{situation.name('a')}"
+    situation.patches.append((path, {"spec": {"drivers": [driver]}}))
+
+
+@kind("the CSI driver {}-csi is not installed on the node", "make the CSI driver {}-csi run",
+      _installed, since=37)  # fmt: skip
+def a_driver_that_does_not_run_on_the_node(situation: Situation) -> None:
+    _of_driver(situation)
+    situation.add(f"{CSI}/csidrivers", "csi", spec={"preventPodSchedulingIfMissing": True})

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import aiohttp
 import pytest
 import yarl
+from aiohttp import web
 
 from kube_scheduler_operator.simulate.api_server import WorldServer
 from kube_scheduler_operator.simulate.store import WorldStore
@@ -33,6 +34,20 @@ async def test_objects_without_a_name_get_one_of_their_own() -> None:
     assert all(metadata["name"].startswith(claim["metadata"]["generateName"]) for metadata in made)
     assert made[0]["name"] != made[1]["name"]
     assert {metadata["namespace"] for metadata in made} == {"shop"}
+
+
+async def test_a_watch_that_kube_scheduler_does_not_wait_for_is_not_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """aiohttp logs the stack of an error."""
+
+    async def gone(*_: object) -> None:
+        raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+
+    monkeypatch.setattr(web.StreamResponse, "prepare", gone)
+    server = WorldServer(WorldStore(World()), Mock(), time.time)
+    response = await server._watch(Mock(query={}), Mock())
+    assert response.status == 200
 
 
 async def test_a_watch_with_initial_events_is_refused_as_without_the_feature() -> None:

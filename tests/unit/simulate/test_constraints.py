@@ -67,6 +67,11 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         "remove the hostPort 80/TCP",
         {"containers": [_container(ports=[{"hostPort": 81}])]},
     ),
+    "a port of a pod with hostNetwork": (
+        {"hostNetwork": True, "containers": [_container(ports=[{"hostPort": 80}])]},
+        "use another port than 80/TCP, or no hostNetwork",
+        {"hostNetwork": True, "containers": [_container(ports=[])]},
+    ),
     "a spread": (
         {"topologySpreadConstraints": [SPREAD, {**SPREAD, "topologyKey": "host"}]},
         "use ScheduleAnyway for the spread over zone",
@@ -365,6 +370,9 @@ def test_labels_that_running_pods_keep_away_are_constraints(term: dict[str, Any]
     world.add({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"team": "a"}},
     })  # fmt: skip
+    labels = {"zone": "z"}
+    world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": labels},
+               "spec": {}, "status": {}})  # fmt: skip
     other = _user("other", "data", "a")
     other["spec"]["affinity"] = {"podAntiAffinity": {REQUIRED: [{**TERM, **term}]}}
     world.add(other)

@@ -246,6 +246,54 @@ def test_what_gives_a_claim_its_devices_is_named_first(
     assert (first.text, first.rank) == (text, rank)
 
 
+@pytest.mark.parametrize(("version", "off"), [("v1.35.4", True), ("v1.36.3", False)])
+def test_partitions_are_not_allocated_without_their_feature(version: str, off: bool) -> None:
+    text = fact(waits(claim("mine"), devices("a", part("half", "1Gi")), version=version))
+    expected = (
+        "kube-scheduler allocates no device that consumes counters, as those of the node do: its "
+        "feature gate DRAPartitionableDevices is off"
+    )
+    assert (text == expected) is off
+
+
+def reserved(*users: Object) -> Object:
+    held = claim("other", "a/d")
+    held["status"]["reservedFor"] = list(users)
+    return held
+
+
+POD: Object = {"resource": "pods", "name": "gone", "uid": "1"}
+
+
+@pytest.mark.parametrize(
+    ("users", "named"),
+    [
+        ([POD], "pods/gone"),
+        ([POD, {"apiGroup": "example.com", "resource": "jobs", "name": "j"}],
+         "pods/gone, jobs.example.com/j"),
+        ([{**POD, "name": "here", "uid": "old"}], "pods/here"),
+        ([{**POD, "name": "here", "uid": "new"}], ""),
+    ],
+)  # fmt: skip
+def test_a_claim_that_is_reserved_for_no_existing_pod_is_named(
+    users: list[Object], named: str
+) -> None:
+    here: Object = {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "here", "namespace": "ai", "uid": "new"},
+        "spec": {"containers": []}, "status": {},
+    }  # fmt: skip
+    found = waits(claim("mine"), reserved(*users), here, devices("a", {"name": "d"}))
+    first = next(iter(found.repairs())).text
+    if named:
+        start = (
+            f"see why ResourceClaim ai/other, which no existing pod uses, is reserved for {named}"
+        )
+        assert first == f"{start}: kubectl get resourceclaim -n ai other -o yaml"
+    else:
+        assert first.startswith("add a node with a device")
+
+
 def test_a_template_that_does_not_exist_is_named() -> None:
     made = World()
     entry = {"name": "c", "resourceClaimTemplateName": "gone"}

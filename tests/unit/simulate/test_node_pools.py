@@ -60,6 +60,37 @@ def test_the_next_command_names_the_pool() -> None:
     assert source(node_pool()).command == "kubectl describe nodepool general"
 
 
+def _avoids(kind: str, *, weight: int = 1, other: int = 0) -> Object:
+    rule = {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}
+    spot = {"matchExpressions": [{"key": "x", "operator": "Exists"}]}
+    if kind == "required":
+        terms = {"nodeSelectorTerms": [rule] if not other else [spot, rule]}
+        return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    preferred = [{"weight": weight, "preference": rule}, {"weight": other, "preference": spot}]
+    return {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "verb"),
+    [
+        (_avoids("preferred"), "prefers"),
+        (_avoids("preferred", other=2), ""),  # the greatest weight decides
+        (_avoids("required"), "demands"),
+        (_avoids("required", other=1), ""),  # the first term decides
+        ({}, ""),
+    ],
+)
+def test_a_pod_that_avoids_nodes_of_karpenter_is_ignored_even_if_it_only_prefers_others(
+    affinity: Object, verb: str
+) -> None:
+    waiting = pod("waiting")
+    waiting["spec"]["affinity"] = {"nodeAffinity": affinity}
+    text = f"Karpenter ignores the Pod, because its node affinity {verb} nodes without the label"
+    assert source(node_pool(), waiting=waiting).obstacles == (
+        (f"{text} karpenter.sh/nodepool",) if verb else ()
+    )
+
+
 def test_a_pool_that_is_deleted_or_static_or_not_ready_makes_none() -> None:
     not_ready = {
         "type": "Ready", "status": "Unknown", "reason": "NodeClassReady", "message": "x\ny",

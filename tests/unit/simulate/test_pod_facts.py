@@ -12,6 +12,7 @@ from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods
 from kube_scheduler_operator.simulate.owners import edited_object
 from kube_scheduler_operator.simulate.profile_rules import demanded_labels, profile_rules
+from kube_scheduler_operator.simulate.spread_constraints import spreads_without_effect
 from kube_scheduler_operator.simulate.why import _facts
 from kube_scheduler_operator.simulate.world import World
 
@@ -114,6 +115,26 @@ def test_an_empty_selector_of_a_spread_counts_all_pods_since_1_38(
     assert bool(fact(found, "a")) == bool(text)
 
 
+@pytest.mark.parametrize(
+    ("rule", "spec", "text"),
+    [
+        ({}, {}, ""),
+        ({"labelSelector": None}, {}, "has no labelSelector: it counts no pods"),
+        ({"labelSelector": {}}, {}, "has no labelSelector: it counts no pods"),
+        ({"labelSelector": {"matchLabels": {"app": "db"}}}, {},
+         "counts pods with app=db, and this pod has other labels"),
+        ({}, {"nodeSelector": {ZONE: "x"}}, "has one domain, x: the pod's nodeSelector and"),
+        ({"nodeAffinityPolicy": "Ignore"}, {"nodeSelector": {ZONE: "x"}}, ""),
+        ({"whenUnsatisfiable": "ScheduleAnyway", "labelSelector": None}, {},
+         "has no labelSelector"),
+    ],
+)  # fmt: skip
+def test_a_spread_that_does_not_spread_is_named(rule: Object, spec: Object, text: str) -> None:
+    every = list(spreads_without_effect(pod("new", **spread(**rule), **spec), world(*NODES)))
+    assert len(every) == bool(text)
+    assert text in "".join(every)
+
+
 def test_what_keeps_a_spread_is_tried_before_it_is_dropped() -> None:
     old = [pod(str(at), "a", labels={HASH: "old"}) for at in range(2)]
     rule = spread(minDomains=5, nodeAffinityPolicy="Ignore")
@@ -204,6 +225,17 @@ def test_an_affinity_names_pods_domains_and_namespaces(
     assert fact(only("pod affinity", pod("new", **affinity), *NODES, *RUNNING), on) == text
 
 
+def test_the_anti_affinity_of_others_names_the_pod_of_each_domain() -> None:
+    away: Object = {"affinity": {"podAntiAffinity": {REQUIRED: [
+        {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": ZONE}]}}}  # fmt: skip
+    holders = [pod("first", "a", **away), pod("second", "b", **away)]
+    found = only("pod affinity", pod("new"), *NODES, *holders)
+    ends = "has anti-affinity to pods with app=web"
+    assert fact(found, "a") == f"pod shop/first in {ZONE} x {ends}"
+    assert fact(found, "b") == f"pod shop/second in {ZONE} y {ends}"
+    assert fact(found, "c") == ""
+
+
 def test_new_pods_of_a_rollout_may_run_beside_old_ones() -> None:
     old = pod("old", "a", labels={HASH: "old"})
     found = only("pod affinity", pod("new", labels={HASH: "new"}, **anti()), *NODES, old)
@@ -253,6 +285,20 @@ def test_why_a_kubelet_is_not_ready_is_what_it_reports() -> None:
     assert found.fix.startswith("make the kubelet Ready")
 
 
+def test_both_taints_of_a_silent_kubelet_are_one_condition() -> None:
+    key = "node.kubernetes.io/unreachable"
+    taints = ({"key": key, "effect": effect} for effect in ("NoSchedule", "NoExecute"))
+    ready = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting status."}
+    found = only("taints", pod("new"), node("a", "x", *taints, conditions=[ready]))
+    assert fact(found, "a") == (
+        f"the kubelet of the node does not report: taints {key}:NoExecute and {key}:NoSchedule; "
+        "its condition Ready is Unknown: Kubelet stopped posting status."
+    )
+    changed: Object = {"spec": {}}
+    found.remove(changed)
+    assert changed["spec"]["tolerations"] == [{"key": key, "operator": "Exists"}]
+
+
 @pytest.mark.parametrize(
     ("selector", "text", "on_a", "repairs"),
     [
@@ -274,6 +320,20 @@ def test_a_selector_names_what_nodes_have_instead(
     assert found.text == f"the pod's nodeSelector demands the label {text}"
     assert fact(found, "a") == on_a
     assert [repair.text for repair in found.repairs()] == repairs
+
+
+@pytest.mark.parametrize(
+    ("wanted", "similar"),
+    [("rfds-no", ""), ("stip", "; nodes have the label cpu.example/stibp")],
+)
+def test_the_many_labels_of_one_prefix_are_similar_by_nature(wanted: str, similar: str) -> None:
+    machine = node("m", "x")
+    for feature in ("mds-no", "gds-no", "stibp", "ssbd", "ibpb"):
+        machine["metadata"]["labels"][f"cpu.example/{feature}"] = "true"
+    found = only("node affinity", pod("new", nodeSelector={f"cpu.example/{wanted}": "1"}), machine)
+    label = f"cpu.example/{wanted}"
+    expected = f"demands the label {label}=1, and no node has the label {label}{similar}"
+    assert found.text.endswith(expected)
 
 
 def test_the_node_of_a_daemon_is_not_to_be_dropped() -> None:
@@ -380,14 +440,34 @@ def test_a_toleration_that_nearly_matches_is_named_and_is_a_rule_to_repair(
     assert found.rank == (Rank.RULE if near else Rank.DROP)
 
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+RESERVED = node("m", "x", {"key": CONTROL_PLANE, "effect": "NoSchedule"})
+
+
 def test_nodes_of_the_control_plane_are_not_to_be_tolerated_first() -> None:
-    key = "node-role.kubernetes.io/control-plane"
-    found = only("taints", pod("new"), node("a", "x", {"key": key, "effect": "NoSchedule"}))
-    assert f"the taint {key}:NoSchedule of the control plane" in found.text
+    found = only("taints", pod("new"), RESERVED)
+    assert f"the taint {CONTROL_PLANE}:NoSchedule of the control plane" in found.text
     first, second = found.repairs()
-    assert first.text == "add a worker node, which has no such taint"
-    assert second.text.endswith(f"kubectl taint node NODE {key}:NoSchedule-")
+    assert first.text == "add a node without this taint, a worker"
+    assert second.text.endswith(f"kubectl taint node NODE {CONTROL_PLANE}:NoSchedule-")
     assert first.rank < found.rank
+
+
+@pytest.mark.parametrize(
+    ("spec", "others", "rank"),
+    [
+        ({}, (node("worker", "x"),), Rank.DROP),  # a node like it is tried
+        ({"nodeSelector": {CONTROL_PLANE: ""}}, (), Rank.RULE),
+        ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": CONTROL_PLANE, "operator": "Exists"}]}]}}}},
+         (node("worker", "x"),), Rank.RULE),
+    ],
+)  # fmt: skip
+def test_a_worker_does_not_help_beside_workers_or_for_a_pod_of_the_control_plane(
+    spec: Object, others: tuple[Object, ...], rank: Rank
+) -> None:
+    found = only("taints", pod("new", **spec), RESERVED, *others)
+    assert (list(found.repairs()), found.rank) == ([], rank)
 
 
 # --- neighbours -----------------------------------------------------------------------------------

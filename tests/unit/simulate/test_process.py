@@ -66,6 +66,19 @@ def test_its_version_is_what_it_writes(tmp_path: Path) -> None:
         binary_version(script(tmp_path, "exit 1"))
 
 
+async def test_a_program_that_panics_ended_with_that_and_not_with_its_stack(tmp_path: Path) -> None:
+    binary = script(
+        tmp_path,
+        "echo 'panic: nil map [recovered]' >&2\n"
+        "for line in $(seq 100); do echo 'k8s.io/x.go:76 +0x1fc' >&2; done; exit 2",
+    )
+    made = KubeSchedulerProcess(binary, lambda _: None)
+    await made.start({}, "http://127.0.0.1:1")
+    await asyncio.wait_for(made.ended.wait(), 20)
+    assert made.failure() == "panic: nil map [recovered]"
+    await made.stop()
+
+
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with three versions, and nothing on the PATH."""

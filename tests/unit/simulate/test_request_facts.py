@@ -34,6 +34,13 @@ SIDECAR = container("proxy", "500m", restartPolicy="Always")
          "init container load"),
         ({"containers": [container("app", "3")], "initContainers": [container("load", "3")]},
          "container app"),
+        # A sidecar runs while the init containers after it do, and not those before it.
+        ({"containers": [container("app", "1")],
+          "initContainers": [SIDECAR, container("load", "2"), container("small", "1")]},
+         "init container load (2), sidecar proxy (500m)"),
+        ({"containers": [container("app", "1")],
+          "initContainers": [container("load", "1200m"), SIDECAR]},
+         "container app (1), sidecar proxy (500m)"),
         ({"containers": [container("app", "1")], "resources": {"requests": {"cpu": "4"}}},
          "the Pod (spec.resources)"),
         ({"containers": [container("app", "1")], "overhead": {"cpu": "250m"},
@@ -46,11 +53,12 @@ def test_who_asks_is_named(spec: Object, text: str) -> None:
     assert askers(spec, "cpu") == text
 
 
-def found_for(requests: Object, *allocatable: Object) -> Constraint:
+def found_for(requests: Object, *allocatable: Object, cordoned: tuple[str, ...] = ()) -> Constraint:
     world = World()
     for number, amounts in enumerate(allocatable):
         world.add({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}"}, "spec": {},
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}"},
+            "spec": {"unschedulable": f"node-{number}" in cordoned},
             "status": {"allocatable": amounts},
         })  # fmt: skip
     world.add({
@@ -91,3 +99,32 @@ def test_a_resource_that_no_node_has_is_to_be_provided_first(resource: str, advi
     (repair,) = found.repairs()
     assert (repair.text, repair.rank) == (advice, Rank.MEND)
     assert list(found_for({resource: "2Gi"}, {resource: "1Gi"}).repairs()) == []
+
+
+SHARED = "example.com/gpu.shared"
+
+
+@pytest.mark.parametrize(
+    ("listed", "first"),
+    [
+        ({SHARED: "16"}, f"request {SHARED} instead of {GPU}"),
+        ({SHARED: "16", GPU: "0"}, f"see why the device plugin on node-0 provides 0 of {GPU}"),
+        ({GPU: "0"}, f"see why the device plugin on node-0 provides 0 of {GPU}"),
+        ({"other.example/gpu": "1"}, f"make the device plugin of {GPU} run on a node: no node has"),
+    ],
+)
+def test_a_device_plugin_that_runs_is_not_to_be_started(listed: Object, first: str) -> None:
+    repairs = sorted(found_for({GPU: "1"}, listed).repairs(), key=lambda repair: repair.rank)
+    assert repairs[0].text.startswith(first)
+    if SHARED in listed:
+        changed: Object = {"spec": {"containers": [{"resources": {"limits": {GPU: "2"}}}]}}
+        (renamed,) = (repair for repair in repairs if repair.text.startswith("request"))
+        renamed.change(changed)
+        assert changed["spec"]["containers"][0]["resources"]["limits"] == {SHARED: "2"}
+
+
+def test_huge_pages_of_cordoned_nodes_are_named() -> None:
+    pages = "hugepages-2Mi"
+    found = found_for({pages: "2Mi"}, {pages: "4Mi"}, {pages: "0"}, cordoned=("node-0",))
+    (repair,) = found.repairs()
+    assert repair.text.endswith(f"only node-0, which is cordoned, has {pages}")

@@ -65,9 +65,11 @@ def decision(**scores: dict[str, int]) -> PodDecision:
 def test_the_plugins_that_decide_are_named_with_what_they_score_by() -> None:
     found = decision(a={"Fit": 10, "ImageLocality": 60}, b={"Fit": 30}, c={"Fit": 20})
     assert lead_of(found, "a") == (
-        "a has 40 points more than b: ImageLocality gives it 60 more; ImageLocality scores by the "
-        "images that nodes report."
+        "a has 40 points more than b: ImageLocality gives it 60 more, while Fit gives b 20 more; "
+        "ImageLocality scores by the images that nodes report."
     )
+    tied = decision(a={"Own": 2}, b={"Own": 2}, c={"Own": 1}, d={})
+    assert lead_of(tied, "a") == "a has 1 point more than c: Own gives it 1 more."
     assert lead_of(found, "b") == lead_of(found, "a")
     assert lead_of(decision(a={"Fit": 1}, b={"Fit": 1}), "a") == ""
     assert lead_of(decision(a={"Fit": 1}), "a") == ""

@@ -101,6 +101,47 @@ def test_the_number_of_volumes_that_a_driver_attaches(count: int | None, expecte
     assert bound(found, "b") == ""
 
 
+def attachment(of: str, on: str) -> dict[str, Any]:
+    spec = {"attacher": "d", "nodeName": on, "source": {"persistentVolumeName": f"v-{of}"}}
+    return obj("VolumeAttachment", f"att-{of}", STORAGE, spec=spec)
+
+
+def test_an_attachment_counts_until_it_ends_and_that_of_no_pod_is_named() -> None:
+    objects = [volume("v"), volume("v-old"), *user("x", "a"), attachment("x", "a")]
+    both = "2 of 2 volumes of the CSI driver d are attached to the node"
+    full = world(*objects, attachment("old", "a"), limit("a", 2), limit("b", 1))
+    assert (
+        bound(full, "a") == f"{both}, although no pod there uses that of VolumeAttachment att-old"
+    )
+    assert volume_facts.left_attachments("d", full) == [("att-old", "a")]
+    assert bound(world(*objects, limit("a", 2)), "a") == ""
+    # Without the attachments of no pod, the node has no place either.
+    over = world(*objects, attachment("old", "a"), limit("a", 1))
+    assert volume_facts.left_attachments("d", over) == []
+
+
+def test_a_volume_of_a_node_by_its_name_is_of_every_node() -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    made = user("x", "b")
+    made[0]["spec"]["nodeAffinity"] = {
+        "required": {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    }
+    (note,) = volume_facts.fields_without_effect(made[2], world(*made))
+    assert note.startswith("PersistentVolume v-x demands a node by matchFields, which kube-sch")
+    assert list(volume_facts.fields_without_effect(made[2], world(*user("x", "b")))) == []
+
+
+def test_a_driver_that_has_to_run_on_the_node_of_its_volumes() -> None:
+    demands = obj("CSIDriver", "d", STORAGE, spec={"preventPodSchedulingIfMissing": True})
+    found = world(volume("v"), demands, limit("a", None))
+    assert bound(found, "a") == ""
+    assert bound(found, "b") == (
+        "the CSI driver d is not installed on the node: CSINode b does not list it"
+    )
+    assert volume_facts.without_driver("d", found) == ["b"]
+    assert bound(world(volume("v"), obj("CSIDriver", "d", STORAGE, spec={})), "b") == ""
+
+
 def test_a_volume_that_does_not_exist() -> None:
     expected = "the PersistentVolume v of PersistentVolumeClaim c does not exist"
     assert bound(world(), "a") == expected
