@@ -377,8 +377,10 @@ class AdviceSearch:
         that the node affinity allows.
         """
         left = sorted((each for each in self._constraints if each.fix), key=lambda each: each.rank)
+        if len(left) > _MOST_LEFT_OUT:
+            return
         (answer,) = await self._ask([(without(self._pod, left), ALL)])
-        if not answer.candidates or len(left) > _MOST_LEFT_OUT:
+        if not answer.candidates:
             return
         for constraint in reversed(left[:]):  # those come back first that a person would keep
             fewer = [other for other in left if other is not constraint]
