@@ -101,6 +101,19 @@ def test_a_constraint_that_hides_behind_another_one_is_found(why: Ask) -> None:
     assert sorted(fix["nodes"]) == ["a", "b"]
 
 
+def test_a_new_node_is_combined_with_a_change_where_all_nodes_are_full(why: Ask) -> None:
+    files = Files()
+    for one in files.nodes:
+        one["status"]["allocatable"]["pods"] = "1"
+    files.running()
+    files.waiting["spec"]["nodeSelector"] = {"disk": "tape"}
+    (fix,) = why([*files.objects.values()])["fixes"]
+    assert fix["text"] in {
+        f"add a node like {name}, and remove disk=tape from the nodeSelector" for name in "abc"
+    }
+    assert (fix["kind"], fix["patch"], len(fix["nodes"])) == ("drop", [], 1)
+
+
 def test_a_label_is_for_the_nodes_without_it(why: Ask) -> None:
     files = Files()
     del files.nodes[2]["metadata"]["labels"][ZONE]

@@ -380,8 +380,10 @@ class AdviceSearch:
         that the node affinity allows.
         """
         left = sorted((each for each in self._constraints if each.fix), key=lambda each: each.rank)
+        if len(left) > _MOST_LEFT_OUT:
+            return
         (answer,) = await self._ask([(without(self._pod, left), ALL)])
-        if not answer.candidates or len(left) > _MOST_LEFT_OUT:
+        if not answer.candidates:
             return
         for constraint in reversed(left[:]):  # those come back first that a person would keep
             fewer = [other for other in left if other is not constraint]
@@ -420,6 +422,8 @@ class AdviceSearch:
             added[name] = (like, count, _with_labels(missing))
             self._run.put(NODES, fresh)
         fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
+        if not fitting:
+            await self._changes_for({name: like for name, (like, _) in added.items()})
         for name in added:
             self._run.remove(NODES, name)
         await self._candidates_of(len(self._nodes))
@@ -428,6 +432,23 @@ class AdviceSearch:
                 others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
                 text = f"add a node like {like}{others}{labelled}"
                 self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
+
+    async def _changes_for(self, added: Mapping[str, str]) -> None:
+        """Add the changes with which the pod fits on new nodes; `added` has what each is like.
+
+        All nodes may be full, and the pod may have a rule that no node meets.
+        """
+        if any(fix.rank != Rank.NOTHING for fix in self._answer.fixes):
+            return
+        changes = [each for each in self._constraints if each.fix and not each.resource]
+        changes = changes[:_MOST_LEFT_OUT]
+        answers = await self._ask([(without(self._pod, [each]), ALL) for each in changes])
+        for change, answer in zip(changes, answers, strict=True):
+            like = next((added[name] for name in answer.candidates or () if name in added), "")
+            if like:
+                text = f"add a node like {like}, and {change.fix}"
+                rank = max(change.rank, Rank.NODE)
+                self._answer.fixes.append(Fix(text, (like,), 3, rank=rank))
 
     def _shares(self, nodes: Collection[str]) -> dict[str, dict[str, float]]:
         """Return what the Pods of DaemonSets and static Pods take of each of these nodes."""
