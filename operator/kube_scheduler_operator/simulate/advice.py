@@ -423,7 +423,7 @@ class AdviceSearch:
             self._run.put(NODES, fresh)
         fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
         if not fitting:
-            await self._changes_for({name: like for name, (like, _) in added.items()})
+            await self._changes_for(added)
         for name in added:
             self._run.remove(NODES, name)
         await self._candidates_of(len(self._nodes))
@@ -433,7 +433,7 @@ class AdviceSearch:
                 text = f"add a node like {like}{others}{labelled}"
                 self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
 
-    async def _changes_for(self, added: Mapping[str, str]) -> None:
+    async def _changes_for(self, added: Mapping[str, tuple[str, int, str]]) -> None:
         """Add the changes with which the pod fits on new nodes; `added` has what each is like.
 
         All nodes may be full, and the pod may have a rule that no node meets.
@@ -444,9 +444,10 @@ class AdviceSearch:
         changes = changes[:_MOST_LEFT_OUT]
         answers = await self._ask([(without(self._pod, [each]), ALL) for each in changes])
         for change, answer in zip(changes, answers, strict=True):
-            like = next((added[name] for name in answer.candidates or () if name in added), "")
-            if like:
-                text = f"add a node like {like}, and {change.fix}"
+            names = [name for name in answer.candidates or () if name in added]
+            if names:
+                like, _, labelled = added[names[0]]
+                text = f"add a node like {like}{labelled}, and {change.fix}"
                 rank = max(change.rank, Rank.NODE)
                 self._answer.fixes.append(Fix(text, (like,), 3, rank=rank))
 

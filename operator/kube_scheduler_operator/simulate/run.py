@@ -46,7 +46,8 @@ resources."""
 _QUIET_AFTER_PREEMPTION: Final = 3.0
 """Seconds without a decision after which waiting pods count as final."""
 _QUIET_WITH_PENDING: Final = 1.2
-"""The same after a pod was placed: waiting ones are tried again after a back-off of a second."""
+"""The same after a pod was placed or a claim changed: waiting ones are tried again after a back-off
+of a second."""
 _IDLE: Final = 1.0
 """Seconds without a decision after which a sentinel asks whether pods are tried at all."""
 _POLL: Final = 0.01
@@ -210,6 +211,7 @@ class Run:
         self._sentinels = 0
         self._probes = 0
         self._is_bound = False  # whether any pod was bound to a node
+        self._is_changed = False  # whether kube-scheduler wrote more than pods for a question
         self._at_start: Mapping[Any, Any] = {}  # the objects when the first question is asked
 
     async def __aenter__(self) -> Run:
@@ -298,6 +300,7 @@ class Run:
             SimulationError: kube-scheduler ended, or the time is over.
         """
         fed = []
+        self._is_changed = False
         # Before others are tried, nominated ones hold their room themselves.
         for pod in sorted(pods, key=lambda pod: not nominated(pod)):
             prepared = orjson.loads(orjson.dumps(pod))
@@ -374,11 +377,11 @@ class Run:
             waiting = [decision for decision in self.decisions.values() if not decision.node]
             if not waiting:
                 return
-            # If none was placed and none preempts, nothing has changed that could let one fit.
+            # If none was placed or preempts, and no claim was freed, each attempt ends alike.
             quiet = 0.0
             if any(map(self._preempts, waiting)):
                 quiet = _QUIET_AFTER_PREEMPTION
-            elif len(waiting) < len(self.decisions):
+            elif self._is_changed or len(waiting) < len(self.decisions):
                 quiet = _QUIET_WITH_PENDING
             # A process that gets no processor is quiet as well.
             if time.monotonic() - self._changed > quiet and await self._are_queues_empty(waiting):
@@ -564,6 +567,9 @@ class Run:
     def deleted(self, pod: Object) -> None:
         self._changed = time.monotonic()
         self.preempted.append((pod_name(pod), pod["spec"].get("nodeName") or ""))
+
+    def changed(self) -> None:
+        self._is_changed = True
 
     def event(self, event: Object) -> None:
         """Take an Event: that of a preemption names the pod that it made room for."""

@@ -38,6 +38,9 @@ class DecisionListener(Protocol):
 
     def event(self, event: Object) -> None: ...
 
+    def changed(self) -> None:
+        """Take that an object was written that is no pod: it may let a waiting pod fit."""
+
 
 _GRACE: Final = 30
 """The API server's default of terminationGracePeriodSeconds."""
@@ -116,6 +119,7 @@ class WriteRequests:
             return failure(409, "AlreadyExists", message)
         metadata["uid"] = str(uuid.uuid4())
         metadata["creationTimestamp"] = self._now()
+        self._listener.changed()
         return Reply(201, self._store.put(target.resource, obj))
 
     def _bind(self, write: Write) -> Reply:
@@ -169,6 +173,7 @@ class WriteRequests:
                 "deletionGracePeriodSeconds": grace,
             }
             return Reply(200, gone)
+        self._listener.changed()
         return Reply(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
     def _change(self, write: Write, known: Object) -> Reply:
@@ -200,6 +205,8 @@ class WriteRequests:
             self._controllers.claim_changed(stored)
         elif target.resource == VOLUMES:
             self._controllers.volume_changed(stored)
+        if target.resource != PODS:
+            self._listener.changed()
 
     def _now(self) -> str:
         return rfc3339(datetime.fromtimestamp(self._clock(), UTC))

@@ -230,9 +230,9 @@ def test_the_anti_affinity_of_others_names_the_pod_of_each_domain() -> None:
         {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": ZONE}]}}}  # fmt: skip
     holders = [pod("first", "a", **away), pod("second", "b", **away)]
     found = only("pod affinity", pod("new"), *NODES, *holders)
-    ends = "has anti-affinity to pods with app=web"
-    assert fact(found, "a") == f"pod shop/first in {ZONE} x {ends}"
-    assert fact(found, "b") == f"pod shop/second in {ZONE} y {ends}"
+    ends = "and has anti-affinity to pods with app=web"
+    assert fact(found, "a") == f"pod shop/first runs in {ZONE} x {ends}"
+    assert fact(found, "b") == f"pod shop/second runs in {ZONE} y {ends}"
     assert fact(found, "c") == ""
 
 
