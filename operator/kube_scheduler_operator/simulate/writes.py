@@ -39,7 +39,7 @@ class DecisionListener(Protocol):
     def event(self, event: Object) -> None: ...
 
     def changed(self) -> None:
-        """Take that an object was written that is no pod: it may let a waiting pod fit."""
+        """Take the write of an object other than a pod: it may let a waiting pod fit."""
 
 
 _GRACE: Final = 30
