@@ -36,6 +36,7 @@ from .extenders import InProcessExtenders, SimulatedExtender
 from .image_names import with_images_of
 from .kinds import IMPOSSIBLE, PODS, RESOURCE_CLAIMS, Object, new_object, pod_name
 from .nominations import Nominations, nominated
+from .pod_groups import group_name
 from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
 from .store import WorldStore
 from .world import World
@@ -50,6 +51,9 @@ _QUIET_WITH_PENDING: Final = 1.2
 of a second."""
 _IDLE: Final = 1.0
 """Seconds without a decision after which a sentinel asks whether pods are tried at all."""
+_BACK_OFFS: Final = 2
+"""Rounds of sentinels before those that count, for pods of groups: a pod that came while its group
+was tried waits for the group's back-off of a second, which kube-scheduler looks at each second."""
 _POLL: Final = 0.01
 _POLL_OF_A_POD: Final = 0.0001
 _LAST_CONNECTIONS: Final = 0.02
@@ -201,6 +205,7 @@ class Run:
         self.extenders = InProcessExtenders(chosen, self._store, self._clock)
         self._schedulers: list[_Scheduler] = []  # those that were started
         self._queues: dict[str, _Scheduler] = {}  # namespace/name of fed pods -> who decides
+        self._grouped: set[str] = set()  # namespace/name of fed pods that name a group
         self._undecided: set[str] = set()  # namespace/name of the pods that are waited for
         self._all_decided = asyncio.Event()
         self._changed = time.monotonic()
@@ -314,6 +319,8 @@ class Run:
             self._given[key] = nominated(prepared)
             fed.append(key)
             self._store.put(PODS, prepared)
+            if group_name(prepared) is not None:
+                self._grouped.add(key)
             if prepared["spec"].get("schedulingGates"):
                 # The API server sets this condition when the pod is created.
                 self.decisions[key].reason, self.decisions[key].message = GATED, _GATED
@@ -436,6 +443,7 @@ class Run:
             self.decisions.pop(pod_name(pod), None)
             self._queues.pop(pod_name(pod), None)
             self._given.pop(pod_name(pod), None)
+            self._grouped.discard(pod_name(pod))
             self._store.delete(PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     def release(self, pods: Iterable[Object]) -> None:
@@ -453,6 +461,7 @@ class Run:
         waiting = set(fed)
         self._undecided = {key for key in fed if not self.decisions[key].decided}
         self._all_decided.clear()
+        backing_off = _BACK_OFFS if any(key in self._grouped for key in fed) else 0
         sentinels: list[tuple[_Scheduler, PodDecision]] = []
         while True:
             waiting = {key for key in waiting if not self.decisions[key].decided}
@@ -465,6 +474,11 @@ class Run:
                 sentinels = [(queue, self._feed_sentinel(queue)) for queue in asked.values()]
             # A sentinel comes last in its queue, so nothing else is in it.
             empty = [queue for queue, sentinel in sentinels if sentinel.decided]
+            if backing_off and len(empty) == len(sentinels) > 0:
+                backing_off -= 1
+                self._forget_sentinels(sentinel.pod for _, sentinel in sentinels)
+                sentinels, self._changed = [], time.monotonic()
+                continue
             not_tried = [key for key in waiting if self._queues[key] in empty]
             for key in not_tried:
                 self.decisions[key].reason = NOT_TRIED
