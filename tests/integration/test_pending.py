@@ -61,6 +61,7 @@ def test_waiting_pods_are_grouped_by_cause(
         "fix": "request 4 of cpu instead of 9",
         "tried": True,
         "groupFixes": [],
+        "unreadGroups": [],
         "newNodes": [],
         "comingNodes": [],
     }

@@ -99,7 +99,7 @@ def a_device_that_another_claim_has(situation: Situation) -> None:
     _allocated(situation, situation.object("resourceclaims"), 0)
 
 
-@kind("on the node are allocated, for example to ResourceClaim pending-kinds/{}-gpu-0",
+@kind("on the node is allocated, for example to ResourceClaim pending-kinds/{}-gpu-0",
       "see why ResourceClaim pending-kinds/{}-gpu-0, which no existing pod uses, is reserved for "
       "trainings.example.com/t", lambda s: s.delete_claim(0))  # fmt: skip
 def a_device_of_a_claim_that_another_object_holds(situation: Situation) -> None:
