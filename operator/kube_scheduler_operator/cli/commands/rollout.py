@@ -25,7 +25,13 @@ from ...operator.engine.secondary_gate import program_of, secondary_rules
 from ...operator.model.plan import PlacementRules
 from ...operator.model.snapshot import Loads, Snapshot
 from ...operator.secondary.status import CHECK
-from ...operator.status.placement_check import HELD, NOT_KNOWN, SIMULATING, WORSE
+from ...operator.status.placement_check import (
+    APPROVE,
+    HELD,
+    NOT_KNOWN,
+    SIMULATING,
+    WORSE,
+)
 from ..cluster.compare import IMAGE, ParsedRevision, agent_changes, changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import (
@@ -235,7 +241,11 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
     # That in the place of the control plane's scheduler is approved as this one.
     other = scheduler if scheduler is not None and not _in_place(scheduler, platform) else None
     snapshot = await _snapshot(api, platform)
-    settings, record = _held(snapshot, other)
+    try:
+        settings, record = _held(snapshot, other)
+    except CommandError as error:
+        elsewhere = await _held_elsewhere(api, platform, other)
+        raise CommandError("; ".join([str(error), *elsewhere])) from None
     configuration = str(record.get("configuration") or "")
     snapshot = await _with_loads(api, snapshot)
     if scheduler is None:
@@ -278,6 +288,22 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
 def _in_place(scheduler: Object, platform: Platform) -> bool:
     """Whether a SecondaryScheduler is in the place of the control plane's scheduler."""
     return is_ours(scheduler) and not platform.owns_static_pods
+
+
+async def _held_elsewhere(api: Api, platform: Platform, asked: Object | None) -> list[str]:
+    """Name each other scheduler whose edit is held, with the command that approves it."""
+    held = []
+    with suppress(Forbidden):
+        own = mapping(asked).get("metadata")
+        for name, obj in sorted(
+            (await list_by_name(api, kinds.SECONDARY_SCHEDULERS) or {}).items()
+        ):
+            record = mapping(mapping(obj.get("status")).get(CHECK))
+            if record.get("state") == HELD and own != obj["metadata"]:
+                held.append(
+                    f"an edit of SecondaryScheduler {name} is held: {APPROVE} --scheduler {name}"
+                )
+    return held
 
 
 def _held(

@@ -230,6 +230,14 @@ async def test_an_edit_of_a_secondary_scheduler_is_shown_and_approved(cluster: C
     assert "the edit is held" in watched.out + watched.err
     none = await cluster.run(*APPROVE, "--yes")
     assert (none.code, "no edit is held" in none.err) == (1, True)
+    named = "an edit of SecondaryScheduler batch is held: "
+    assert f"{named}kubectl scheduler rollout approve --scheduler batch" in none.err
+    shown = await cluster.run("status", "--platform", "kubeadm")
+    assert f"Rollout    SecondaryPlacementCheckProgressing: batch: the edit is held: {LOST}" in (
+        shown.out
+    )
+    checked = await cluster.run("check", "--platform", "kubeadm")
+    assert "SecondaryPlacementCheckProgressing (Held): batch: the edit is held" in checked.out
     operators.secondary("batch", config={"percentageOfNodesToScore": 9})
     publish(operators, cluster)
     cluster.kubescheduler({"a": 1})
