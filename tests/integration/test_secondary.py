@@ -75,7 +75,7 @@ class World(PlayedCluster):
         seen = status.get("observedGeneration") == obj["metadata"]["generation"]
         if not seen or not entries or entries[0]["outcome"] != "installed":
             return ""
-        calm = self.condition(name, "Progressing")[0] == "False"
+        calm = self.condition(name, "Progressing")[1] in ("AsExpected", "Held", "Simulating")
         return str(entries[0]["hash"]) if calm else ""
 
     def wait_installed(self, name: str) -> str:

@@ -154,6 +154,7 @@ ADOPTION_DEGRADED: Final = "AdoptionDegraded"  # added: a setting of the old sch
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # added: kube-scheduler rejected a revision
 PLACEMENT_CHECK_PROGRESSING: Final = "PlacementCheckProgressing"  # added: an edit waits for it
 SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # added
+SECONDARY_CHECK_PROGRESSING: Final = "SecondaryPlacementCheckProgressing"  # added: theirs
 LOAD_POLICIES_DEGRADED: Final = "LoadPoliciesDegraded"  # added
 WRITES_DEGRADED: Final = "WritesDegraded"  # added: writes without a lasting effect
 # Added, informational: without a suffix, so that ClusterOperator ignores them.

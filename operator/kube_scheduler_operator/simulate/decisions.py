@@ -78,9 +78,14 @@ def failed_attempt(pod: Mapping[str, Any]) -> str:
     return foreign(message, FOREIGN_MESSAGE) if failed else ""
 
 
-def unknown_scheduler(scheduler_name: str) -> str:
-    """Return why nothing tries the pods of a schedulerName that no profile has."""
-    return f'no scheduler serves spec.schedulerName "{foreign(scheduler_name, FOREIGN_NAME)}"'
+def unknown_scheduler(scheduler_name: str, refused: str = "") -> str:
+    """Return why nothing tries the pods of a schedulerName that no profile has.
+
+    `refused` is the object that has the schedulerName, with the reason why it is not in use.
+    """
+    name = foreign(scheduler_name, FOREIGN_NAME)
+    more = f": {refused}" if refused else ""
+    return f'no scheduler serves spec.schedulerName "{name}"{more}'
 
 
 class ScoreLog:

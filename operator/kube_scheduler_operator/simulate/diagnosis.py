@@ -82,6 +82,7 @@ class Diagnosis:
     scheduler: str = named("schedulerName")
     profiles: list[str] = field(default_factory=list)  # the schedulerNames that are served
     problem: str = ""  # why its scheduler cannot be simulated, or that it does not exist
+    refused: str = ""  # which object has the schedulerName that none serves, and is not in use
     node: str = ""  # of a running pod, its node
     gates: list[str] = named("schedulingGates", default_factory=list)
     # who removes each, in sentences

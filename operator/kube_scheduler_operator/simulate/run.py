@@ -102,6 +102,8 @@ class RunOptions:
     # the other schedulers of the cluster; `config` comes first if two have the same schedulerName
     others: tuple[OtherScheduler, ...] = ()
     unread: str = ""  # why there may be schedulers that are not in `others`
+    # by schedulerName that no scheduler serves, in words, the object that has it and is not in use
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def serving(options: RunOptions, scheduler_name: str) -> ServingScheduler:
                 others=(),
             )
             return ServingScheduler(alone, title=other.title)
-    problem = unknown_scheduler(scheduler_name)
+    problem = unknown_scheduler(scheduler_name, options.refused.get(scheduler_name, ""))
     if options.unread:
         return ServingScheduler(None, f"{problem}, as far as is known: {options.unread}")
     return ServingScheduler(None, problem, exists=False)

@@ -95,6 +95,7 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
             await _new_nodes(world, pod, service.options, explanation)
     else:
         reason = NOT_SIMULATED if service.exists else NO_SCHEDULER
+        explanation.refused = "" if service.exists else options.refused.get(name, "")
         explanation.decision = Decision(reason=reason)
     return explanation
 

@@ -122,6 +122,11 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "see kubectl scheduler rollout approve --dry-run; approve the edit, or revert it",
         "operator-settings.md",
     ),
+    names.SECONDARY_CHECK_PROGRESSING: Advice(
+        "see kubectl scheduler rollout approve --scheduler NAME --dry-run; approve the edit, or "
+        "revert it",
+        "operator-settings.md",
+    ),
     names.SECONDARY_DEGRADED: Advice(
         "correct the field that the message names (kubectl edit secondaryscheduler NAME), or see "
         "kubectl describe secondaryschedulers; other schedulers are not affected",

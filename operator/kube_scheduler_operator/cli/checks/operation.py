@@ -212,9 +212,8 @@ def severity(
     if type_.endswith("Available") and value == "False":
         overall = condition_in(mapping(mapping(cluster_operator).get("status")), names.AVAILABLE)
         return CheckState.WARNING if overall.get("status") == "True" else CheckState.FAILED
-    held = (
-        type_ == names.PLACEMENT_CHECK_PROGRESSING and condition.get("reason") == names.REASON_HELD
-    )
+    checks = (names.PLACEMENT_CHECK_PROGRESSING, names.SECONDARY_CHECK_PROGRESSING)
+    held = type_ in checks and condition.get("reason") == names.REASON_HELD
     if (held or type_ in INFORMATIONAL) and value == "True":
         return CheckState.WARNING
     restricted = type_.endswith("Upgradeable") and value == "False"

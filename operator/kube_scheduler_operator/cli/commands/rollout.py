@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...base import names
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...base.sentences import from_one_line
 from ...config.effective.attachment import is_ours
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
@@ -25,7 +26,13 @@ from ...operator.engine.secondary_gate import program_of, secondary_rules
 from ...operator.model.plan import PlacementRules
 from ...operator.model.snapshot import Loads, Snapshot
 from ...operator.secondary.status import CHECK
-from ...operator.status.placement_check import HELD, NOT_KNOWN, SIMULATING, WORSE
+from ...operator.status.placement_check import (
+    APPROVE,
+    HELD,
+    NOT_KNOWN,
+    SIMULATING,
+    WORSE,
+)
 from ..cluster.compare import IMAGE, ParsedRevision, agent_changes, changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import (
@@ -235,7 +242,11 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
     # That in the place of the control plane's scheduler is approved as this one.
     other = scheduler if scheduler is not None and not _in_place(scheduler, platform) else None
     snapshot = await _snapshot(api, platform)
-    settings, record = _held(snapshot, other)
+    try:
+        settings, record = _held(snapshot, other)
+    except CommandError as error:
+        elsewhere = await _held_elsewhere(api, other)
+        raise CommandError("; ".join([str(error), *elsewhere])) from None
     configuration = str(record.get("configuration") or "")
     snapshot = await _with_loads(api, snapshot)
     if scheduler is None:
@@ -248,7 +259,7 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
     else:
         print_lines(*(f"  - {change}" for change in changed))
     print_lines("", "because of what it changes for the Pods of the cluster:", "")
-    print_lines(*(f"  - {sentence}" for sentence in _sentences(record)))
+    print_lines(*_effect_lines(record))
     print_lines("", f"Configuration {configuration}", "")
     name = str(other["metadata"]["name"]) if other is not None else ""
     field = f"approvedSchedulers.{name}" if name else "approved"
@@ -280,6 +291,21 @@ def _in_place(scheduler: Object, platform: Platform) -> bool:
     return is_ours(scheduler) and not platform.owns_static_pods
 
 
+async def _held_elsewhere(api: Api, asked: Object | None) -> list[str]:
+    """Name each other scheduler whose edit is held, with the command that approves it."""
+    held = []
+    with suppress(Forbidden):
+        own = mapping(asked).get("metadata")
+        schedulers = await list_by_name(api, kinds.SECONDARY_SCHEDULERS) or {}
+        for name, obj in sorted(schedulers.items()):
+            record = mapping(mapping(obj.get("status")).get(CHECK))
+            if record.get("state") == HELD and own != obj["metadata"]:
+                held.append(
+                    f"an edit of SecondaryScheduler {name} is held: {APPROVE} --scheduler {name}"
+                )
+    return held
+
+
 def _held(
     snapshot: Snapshot, scheduler: Object | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -304,15 +330,15 @@ def _held(
     return settings, record
 
 
-def _sentences(record: Mapping[str, Any]) -> Iterator[str]:
+def _effect_lines(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the edit changes for Pods, or why that is not known."""
     effect = str(record.get("effect") or record.get("message") or "")
-    if record.get("result") not in (WORSE, NOT_KNOWN):
-        yield f"what it changes for Pods is not known: {effect}"
+    if record.get("result") == WORSE:
+        yield from (f"  - {sentence}" for sentence in from_one_line(effect))
         return
-    if record.get("result") == NOT_KNOWN:
-        yield "what it changes for Pods is not known:"
-    yield from effect.split("; ")
+    yield "  - what it changes for Pods is not known:"
+    reasons = from_one_line(effect) if record.get("result") == NOT_KNOWN else [effect]
+    yield from (f"    - {reason}" for reason in reasons)
 
 
 async def _with_loads(api: Api, snapshot: Snapshot) -> Snapshot:

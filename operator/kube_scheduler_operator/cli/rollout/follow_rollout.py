@@ -35,7 +35,7 @@ from ...operator.controlplane.status import is_scheduler_observed
 from ...operator.extenders.status import NOT_CALLED, NOT_READY
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
-from ...operator.status.placement_check import HELD
+from ...operator.status.placement_check import HELD, SIMULATING
 from ..cluster.operator_objects import (
     find_object,
     find_singleton,
@@ -323,7 +323,9 @@ def read_scheduler(
         seen = mapping(kubescheduler.get("status")).get("observedGeneration", 0)
         observed = observed and seen == mapping(kubescheduler.get("metadata")).get("generation", 0)
         observed = observed and is_scheduler_observed(kubescheduler, source)
-    if observed and (refused or problem) and progressing.get("status") == "False":
+    moves = progressing.get("status") != "False"
+    moves = moves and progressing.get("reason") not in (HELD, SIMULATING)
+    if observed and (refused or problem) and not moves:
         end, message = End.FAILED, refused or problem
     elif observed and check.get("status") == "True":
         problem = _simulating(check)
@@ -332,7 +334,8 @@ def read_scheduler(
     elif observed and progressing.get("status") == "False" and ready >= replicas and not pending:
         done = f"configuration {status.get('configHash', '')} runs; {pods}"
         end, message = settled(kubescheduler if is_ours(scheduler) else {}, done, left_out)
-    waits = {name: str(progressing.get("message") or pods)} if end is None else {}
+    wait = str(progressing.get("message") or pods) if moves else pods
+    waits = {name: wait} if end is None else {}
     shown = problem if end is None else ""
     running = str(status.get("configHash") or "")
     return SchedulerRollout(running, pods, shown, end, message, waits, pending)

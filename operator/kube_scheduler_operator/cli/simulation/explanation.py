@@ -295,12 +295,7 @@ def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
     if explanation.gates:
         yield from _gate_lines(explanation)
     if explanation.decision.reason == NO_SCHEDULER:
-        name, served = explanation.scheduler, ", ".join(explanation.profiles)
-        after = "What placed it is not known" if explanation.node else "It waits until one does"
-        yield (
-            f"No scheduler serves its spec.schedulerName {_quoted(name)}; the configuration serves "
-            f"{served}. {after}."
-        )
+        yield from _without_scheduler(explanation)
         return
     if explanation.problem:
         yield f"What its scheduler decides is not known: {explanation.problem}."
@@ -316,6 +311,17 @@ def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
         yield from _fitting(explanation)
     else:
         yield from _pending(explanation)
+
+
+def _without_scheduler(explanation: Diagnosis) -> Iterator[str]:
+    name, served = explanation.scheduler, ", ".join(explanation.profiles)
+    after = "What placed it is not known" if explanation.node else "It waits until one does"
+    yield (
+        f"No scheduler serves its spec.schedulerName {_quoted(name)}; the configuration serves "
+        f"{served}. {after}."
+    )
+    if explanation.refused:
+        yield f"{explanation.refused}."
 
 
 def _gate_lines(explanation: Diagnosis) -> Iterator[str]:

@@ -68,6 +68,7 @@ from ..console.errors import CommandError, UsageError, error_message
 from ..console.input_files import display_name, read_bytes
 from .deciding import deciding_configurations
 from .in_cluster import JobSimulator
+from .refused_schedulers import refused_names
 from .running_scheduler import (
     Operand,
     RunningConfiguration,
@@ -291,7 +292,8 @@ def from_files(args: argparse.Namespace) -> Simulation:
         raise UsageError("--in-cluster cannot be combined with --from-files")
     simulation = _simulation(args, files.world, main, (), [], own)
     simulation.origins[""] = origin
-    simulation.options = replace(simulation.options, others=others)
+    refused = refused_names(files.own)
+    simulation.options = replace(simulation.options, others=others, refused=refused)
     for name, config in configurations:
         if (at := _takes_place_of(config, simulation.options.others)) is not None:
             simulation.origins[others[at].title] = name
@@ -391,6 +393,7 @@ async def from_cluster(
             if one is not main
         ),
         unread=schedulers.unread,
+        refused=schedulers.refused,
     )
     place = await place_of_cluster(api, platform, args, world, cluster, needed, simulation.notes)
     if not (args.local or args.kube_scheduler):  # which may have any plugins

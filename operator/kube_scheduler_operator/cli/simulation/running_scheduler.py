@@ -8,7 +8,7 @@ proves nothing: everyone who may write an object sets its labels.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base import names
@@ -32,6 +32,7 @@ from ..cluster.operator_objects import find_object, find_singleton, get_kubesche
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import parse_content, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
+from .refused_schedulers import refused_in_cluster
 
 CONTROL_PLANE: Final = "the control plane's scheduler"
 
@@ -62,6 +63,8 @@ class RunningSchedulers:
     control_plane: RunningConfiguration = RunningConfiguration()
     secondary: tuple[RunningConfiguration, ...] = ()
     unread: str = ""  # why SecondarySchedulers cannot be read; empty: they can
+    # by schedulerName, in words, the object that has it and is not in use
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all(self) -> tuple[RunningConfiguration, ...]:
@@ -118,7 +121,8 @@ async def running_schedulers(api: ApiClient, platform: Platform) -> RunningSched
     except KubeError as error:
         problem = f"SecondarySchedulers are left out: {error_message(error)}"
         return RunningSchedulers(control_plane, unread=problem)
-    return RunningSchedulers(control_plane, tuple(secondary))
+    refused = await refused_in_cluster(api, listed)
+    return RunningSchedulers(control_plane, tuple(secondary), refused=refused)
 
 
 def gate_flags(content: ParsedRevision) -> list[str]:

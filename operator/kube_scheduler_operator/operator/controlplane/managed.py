@@ -37,6 +37,7 @@ from ..status.conditions import (
     condition_in,
     problem_condition,
 )
+from ..status.placement_check import HELD, SIMULATING
 from ..status.running import images_that_run
 from .status import new_status, observed_generations
 
@@ -312,6 +313,7 @@ def _progressing(schedulers: Mapping[str, Object]) -> Condition:
         (str(progress.get("reason") or "RollingOut"), f"{name}: {_message(progress)}")
         for name, obj in schedulers.items()
         if (progress := _condition(obj, names.PROGRESSING)).get("status") == "True"
+        and progress.get("reason") not in (HELD, SIMULATING)  # which are in conditions of their own
     ]
     return problem_condition(names.SCHEDULERS_PROGRESSING, moving)
 

@@ -32,6 +32,7 @@ from ...base.hosts import url_host
 from ...base.json_text import TooLargeError
 from ...base.limits import ANSWER, OPERATORS_WORLD
 from ...base.platform import Platform
+from ...base.sentences import in_one_line
 from ...base.settings import Settings
 from ...base.tasks import cancel
 from ...config.effective.extenders.entry import (
@@ -144,7 +145,7 @@ def answer_with(
     question: PlacementQuestion, effect: EditEffect, situation_now: str, omissions: Omissions
 ) -> PlacementAnswer:
     notes = (f"note: {note}" for note in omissions.notes)
-    sentences = "; ".join((*effect.sentences(), *omissions.deciding, *notes))
+    sentences = in_one_line((*effect.sentences(), *omissions.deciding, *notes))
     return PlacementAnswer(
         question.identity,
         effect.worse,

@@ -19,6 +19,7 @@ from ...base import names
 from ...base.images import is_own_image
 from ...base.json_text import parse_json
 from ...base.objects import Object, annotation, entries, mapping
+from ...base.sentences import in_one_line
 from ...base.templates import canonical_json
 from ...config.effective.control_plane.recorded_inputs import read_inputs
 from ...config.effective.extenders.entry import VERBS, agent_name
@@ -284,7 +285,7 @@ def _inputs_of(config_map: Object | None) -> str:
 
 def _not_tried(before: PlacementRules | None, after: PlacementRules) -> str:
     """What no simulation tries of an edit; empty if all is tried."""
-    return "; ".join(_untried(before, after)) if before is not None else NOTHING_TO_COMPARE
+    return in_one_line(_untried(before, after)) if before is not None else NOTHING_TO_COMPARE
 
 
 def _untried(before: PlacementRules, after: PlacementRules) -> Iterator[str]:

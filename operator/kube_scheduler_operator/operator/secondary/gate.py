@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from ...base import names
 from ...base.objects import Object
 from ...config.effective.secondary.scheduler import EffectiveSecondary
-from ..status.placement_check import PlacementCheck
+from ..status.conditions import Condition, condition_in, problem_condition
+from ..status.placement_check import HELD, PlacementCheck
 from .content import SecondaryContent, running_hash
 from .desired import DesiredScheduler
 from .history import History, last_good
@@ -43,6 +46,24 @@ class GateInput:
 SecondaryCheck = PlacementCheck[SecondaryContent]
 Gate = Callable[[GateInput], SecondaryCheck | None]
 """Decides about a content; None: it is not checked."""
+
+
+def checks_condition(
+    status: Mapping[str, Any], checks: Mapping[str, SecondaryCheck]
+) -> tuple[Condition, ...]:
+    """The condition of KubeScheduler with the edits that wait, the held ones first.
+
+    `status` is that of KubeScheduler: without an edit that waits, only an older condition changes.
+    """
+    waits = [
+        (check.condition.reason, f"{name}: {check.condition.message}")
+        for name, check in checks.items()
+        if check.condition is not None and check.waits and not check.elsewhere
+    ]
+    if not waits and not condition_in(status, names.SECONDARY_CHECK_PROGRESSING):
+        return ()
+    waits.sort(key=lambda wait: wait[0] != HELD)
+    return (problem_condition(names.SECONDARY_CHECK_PROGRESSING, waits),)
 
 
 def no_gate(_: GateInput) -> SecondaryCheck | None:

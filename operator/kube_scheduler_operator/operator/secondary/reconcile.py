@@ -59,7 +59,7 @@ from .content import (
     running_hash,
 )
 from .desired import DesiredScheduler, OperandDefaults, desired_scheduler
-from .gate import Gate, GateInput, SecondaryCheck, no_gate
+from .gate import Gate, GateInput, SecondaryCheck, checks_condition, no_gate
 from .history import BAD, History, HistoryEntry, begun, find, kept, last_good, with_outcome
 from .history import read as read_history
 from .outcome import SchedulerPod, content_outcome, read_pod
@@ -69,7 +69,7 @@ from .status import SchedulerState, report
 @dataclass(frozen=True, slots=True)
 class SecondarySchedulers:
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
-    # of KubeScheduler: whether any SecondaryScheduler is Degraded
+    # of KubeScheduler: whether any SecondaryScheduler is Degraded, and whether an edit waits
     conditions: tuple[Condition, ...] = ()
     results: tuple[ProfileResult, ...] = ()  # for their SchedulerProfiles
     extenders: tuple[ExtenderResult, ...] = ()
@@ -125,7 +125,9 @@ def secondary_schedulers(
         for made in effective.schedulers
         if not is_being_deleted(made.obj)
     ]
-    return replace(_together(planned), served=effective.served)
+    together = _together(planned)
+    waiting = checks_condition(snapshot.status, together.checks)
+    return replace(together, conditions=(*together.conditions, *waiting), served=effective.served)
 
 
 def observed_schedulers(snapshot: Snapshot) -> SecondarySchedulers:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -110,7 +110,7 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         *((assigned.condition,) if assigned.condition else ()),
         *((check.condition,) if check is not None and check.condition is not None else ()),
         available,
-        _progressing(state),
+        _progressing(state, check),
         degraded,
         warnings_condition(
             names.WARNINGS, (f for f in state.findings if not f.blocking), unused=_unused(state)
@@ -258,17 +258,18 @@ def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
     return left if left > 0 else None
 
 
-def _progressing(state: SchedulerState) -> Condition:
+def _progressing(state: SchedulerState, check: SecondaryCheck | None) -> Condition:
     target = state.target
-    if target is None:
-        return Condition(names.PROGRESSING, "False", AS_EXPECTED)
-    entry = find(state.history, target.hash)
-    moving = entry is not None and entry.outcome == names.OUTCOME_PROGRESSING
-    if not moving and _settled(state, target):
-        return Condition(names.PROGRESSING, "False", AS_EXPECTED)
-    waiting = f": {state.result.trouble}" if state.result.trouble else ""
-    message = f"rolling out configuration {target.hash}{waiting}"
-    return Condition(names.PROGRESSING, "True", "RollingOut", message)
+    if target is not None:
+        entry = find(state.history, target.hash)
+        moving = entry is not None and entry.outcome == names.OUTCOME_PROGRESSING
+        if moving or not _settled(state, target):
+            waiting = f": {state.result.trouble}" if state.result.trouble else ""
+            message = f"rolling out configuration {target.hash}{waiting}"
+            return Condition(names.PROGRESSING, "True", "RollingOut", message)
+    if check is not None and check.condition is not None and check.waits:
+        return replace(check.condition, type=names.PROGRESSING)
+    return Condition(names.PROGRESSING, "False", AS_EXPECTED)
 
 
 def _settled(state: SchedulerState, target: SecondaryContent) -> bool:

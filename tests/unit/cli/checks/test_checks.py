@@ -737,10 +737,14 @@ OVERALL = {**obj("kube-scheduler"), "status": {"conditions": [{}]}}
 
 
 @pytest.mark.parametrize(
+    "type_", [names.PLACEMENT_CHECK_PROGRESSING, names.SECONDARY_CHECK_PROGRESSING]
+)
+@pytest.mark.parametrize(
     ("reason", "state"), [("Held", CheckState.WARNING), ("Simulating", CheckState.OK)]
 )
-def test_an_edit_that_waits_for_an_approval_is_a_warning(reason: str, state: CheckState) -> None:
-    type_ = names.PLACEMENT_CHECK_PROGRESSING
+def test_an_edit_that_waits_for_an_approval_is_a_warning(
+    type_: str, reason: str, state: CheckState
+) -> None:
     condition = {"type": type_, "status": "True", "reason": reason, "message": "the edit is held"}
     kubescheduler = obj("cluster", status={"conditions": [condition]})
     found = one("conditions", kubescheduler=kubescheduler, cluster_operator=OVERALL)

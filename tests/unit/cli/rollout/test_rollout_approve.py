@@ -9,6 +9,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
+from kube_scheduler_operator.base.sentences import in_one_line
 from kube_scheduler_operator.kube.resource import (
     LOAD_POLICIES,
     OPERATOR_SETTINGS,
@@ -30,7 +31,9 @@ from ..conftest import Cluster, content
 from ..published import publish
 
 APPROVE = ("rollout", "approve", "--platform", "kubeadm")
-LOST = "12 running pods could no longer be placed: node(s) had untolerated taint(s) (shop/a)"
+LOST = in_one_line(
+    ["12 running pods could no longer be placed: node(s) didn't match; node(s) had taints (shop/a)"]
+)
 EDITED = "HighNodeUtilization"
 
 
@@ -116,7 +119,7 @@ async def test_an_edit_of_an_agent_is_shown_and_approved(held: Cluster) -> None:
     done = await held.run(*APPROVE, "--yes")
     assert done.code == 0, done.err
     assert "weight: 1 → 2" in done.out
-    assert f"what it changes for Pods is not known:\n  - {effect}" in done.out
+    assert f"what it changes for Pods is not known:\n    - {effect}\n" in done.out
     assert approved(held) == hash_of(calling, specs)
 
 
@@ -230,6 +233,12 @@ async def test_an_edit_of_a_secondary_scheduler_is_shown_and_approved(cluster: C
     assert "the edit is held" in watched.out + watched.err
     none = await cluster.run(*APPROVE, "--yes")
     assert (none.code, "no edit is held" in none.err) == (1, True)
+    named = "an edit of SecondaryScheduler batch is held: "
+    assert f"{named}kubectl scheduler rollout approve --scheduler batch" in none.err
+    shown = await cluster.run("status", "--platform", "kubeadm")
+    assert f"Rollout    SecondaryPlacementCheckProgressing: batch: the edit is held: {LOST}" in (
+        shown.out
+    )
     operators.secondary("batch", config={"percentageOfNodesToScore": 9})
     publish(operators, cluster)
     cluster.kubescheduler({"a": 1})

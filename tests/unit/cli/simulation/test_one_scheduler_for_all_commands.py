@@ -14,7 +14,9 @@ from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     NODES,
     PODS,
+    SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
+    Resource,
 )
 from kube_scheduler_operator.simulate.edit_effect import EditEffect
 from kube_scheduler_operator.simulate.run import RunOptions, simulated_names
@@ -152,6 +154,25 @@ async def test_a_pod_on_a_node_waits_for_no_scheduler(world: World) -> None:
     assert "runs on node n1" in runs.out
     assert f'No scheduler serves its spec.schedulerName "{UNKNOWN}"' in runs.out
     assert "It waits" not in runs.out
+
+
+@pytest.mark.parametrize("kind", [SECONDARY_SCHEDULERS, SCHEDULER_PROFILES])
+async def test_an_object_that_names_the_scheduler_and_is_refused_is_named(
+    world: World, kind: Resource
+) -> None:
+    type_, status = ("Degraded", "True") if kind == SECONDARY_SCHEDULERS else ("Accepted", "False")
+    message = f"spec.{'x' * 5000}: no such field"
+    condition = {"type": type_, "status": status, "reason": "Invalid", "message": message}
+    spec = {"namespace": SPACE} if kind == SECONDARY_SCHEDULERS else {}
+    obj = {"metadata": {"name": UNKNOWN}, "spec": spec, "status": {"conditions": [condition]}}
+    world.cluster.api.served.add(kind)
+    world.cluster.put(kind, obj)
+    waits = await world.run("why", "-n", "shop", f"waits-{UNKNOWN}")
+    assert f"{kind.kind} {UNKNOWN} names it and is not in use: spec.xxx" in waits.out
+    assert "x" * 2000 not in waits.out
+    _, pending = await world.answer("pending", "-A")
+    causes = [group["cause"] for group in pending["groups"] if group["kind"] == "no scheduler"]
+    assert any(f"{kind.kind} {UNKNOWN} names it and is not in use" in cause for cause in causes)
 
 
 async def test_schedulers_that_may_not_be_read_may_exist(world: World) -> None:

@@ -42,8 +42,12 @@ from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from ...kube.conftest import FakeApi
 from ...kube.conftest import api as api
 
-LOST = EditEffect(lost=[Loss("node(s) had untolerated taint(s)", ["shop/a", "shop/b"])], tried=2)
-IN_WORDS = "; ".join(LOST.sentences())
+REASONS = "node(s) didn't match; node(s) had untolerated taint(s)"
+LOST = EditEffect(lost=[Loss(REASONS, ["shop/a", "shop/b"])], tried=2)
+IN_WORDS = (
+    "2 running pods could no longer be placed: node(s) didn't match, node(s) had untolerated "
+    "taint(s) (shop/a, shop/b)"
+)
 NAMESPACE = KUBEADM.target_namespace
 
 
@@ -108,7 +112,7 @@ async def test_the_answer_has_the_effect_in_words_and_wakes_the_operator() -> No
     answer = await answered(runner)
     assert woken.is_set()
     assert (answer.identity, answer.worse, answer.error) == (question().identity, True, "")
-    assert "2 running pods could no longer be placed: node(s) had untolerated" in answer.effect
+    assert answer.effect.startswith(f"{IN_WORDS}; ")
     assert "note: SchedulerExtender x is not called for bind" in answer.effect
     assert (answer.situation, answer.unchanged, answer.unknown) == ("now", False, False)
 

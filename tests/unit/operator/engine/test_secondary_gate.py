@@ -14,6 +14,7 @@ from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
 from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     KUBE_SCHEDULERS,
@@ -118,6 +119,29 @@ def test_an_edit_that_costs_pods_their_place_is_held_until_it_is_approved() -> N
     edit(cluster, percentage=8)
     assert (percentage(cluster), condition(cluster)[1]) == (7, "Held")
     assert "approvedSchedulers.batch of OperatorSettings names another" in condition(cluster)[2]
+
+
+def test_kubescheduler_and_the_cluster_operator_name_each_edit_that_waits() -> None:
+    cluster = gated()
+    type_ = names.SECONDARY_CHECK_PROGRESSING
+
+    def own() -> tuple[str, str, str]:
+        return condition_of(cluster.get(KUBE_SCHEDULERS, "cluster"), type_)
+
+    def overall() -> tuple[str, str, str]:
+        obj = cluster.get(CLUSTER_OPERATORS, names.CLUSTEROPERATOR)
+        return condition_of(obj, names.PROGRESSING)
+
+    def progressing() -> tuple[str, str, str]:
+        return condition_of(cluster.get(SECONDARY_SCHEDULERS, "batch"), names.PROGRESSING)
+
+    edit(cluster)
+    assert progressing() == condition(cluster)
+    assert own() == ("True", "Held", f"batch: {condition(cluster)[2]}")
+    assert overall()[0] == "True"
+    assert f"{type_}: batch: the edit is held: {LOST}" in overall()[2]
+    approve(cluster)
+    assert [found()[0] for found in (own, overall, progressing)] == ["False"] * 3
 
 
 def test_warn_reports_an_edit_and_rolls_it_out() -> None:
