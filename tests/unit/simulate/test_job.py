@@ -206,6 +206,7 @@ def test_the_documentation_has_the_requests_and_limits() -> None:
     )
     settings = " ".join((docs / "operator-settings.md").read_text().split())
     assert requested in settings
+    assert with_two in settings
     text = " ".join((docs / "kubectl-scheduler.md").read_text().split())
     assert f"requested are {requested}" in text
     small, large = (
