@@ -243,6 +243,34 @@ def test_profiles_of_aks_are_kept_in_its_object(world: World) -> None:
     world.wait(lambda: not world.exists(AKS), 30, lambda: world.log())
 
 
+def test_a_newer_version_is_checked_on_request_without_further_rights(world: World) -> None:
+    """No node of this cluster can run the kube-schedulers: the rules alone are known."""
+    type_, path = "UpgradeCheckPassed", f"{GROUP}/operatorsettings"
+    settings = {"apiVersion": GROUP.removeprefix("/apis/"), "kind": "OperatorSettings"}
+    made = {
+        **settings, "metadata": {"name": "cluster"}, "spec": {"upgradeCheck": {"version": "1.36"}},
+    }  # fmt: skip
+    world.api.request("POST", path, made)
+    try:
+        world.wait(lambda: world.own(type_)[1] == "NotKnown", 60, lambda: world.own(type_))
+        status, _, message = world.own(type_)
+        assert status == "Unknown"
+        assert message.startswith(
+            "Kubernetes 1.35 to 1.36: nothing was found; not all is known of 1.36\n"
+        )
+        assert "which Pods it places differently: no node is Ready and has" in message
+        record = world.get(f"{path}/cluster")["status"]["upgradeCheck"]
+        assert (record["state"], record["tried"]) == ("Checked", False)
+        time.sleep(2)
+        assert world.writes_within(10) == [], "a check is not repeated in a loop"
+        world.operator.kill()
+        world.start()
+        assert world.own(type_) == (status, "NotKnown", message), "another process keeps it"
+    finally:
+        world.api.request("DELETE", f"{path}/cluster")
+    world.wait(lambda: not any(world.own(type_)), 30, lambda: world.own(type_))
+
+
 def test_an_upgrade_of_the_control_plane_is_followed_when_no_api_server_is_older(
     world: World,
 ) -> None:

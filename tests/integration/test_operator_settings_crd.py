@@ -145,6 +145,35 @@ def test_every_mode_of_a_check_is_accepted(settings: Kind, mode: str) -> None:
     assert settings.get(CLUSTER)["status"]["placementCheck"] == found
 
 
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ({"version": 1.37}, "must be of type string"),  # what YAML makes of 1.37 without quotes
+        ({"version": "1.37.2"}, "should match"),
+        ({"version": "v1.37"}, "should match"),
+        ({"version": "1.37", "image": "a b"}, "should match"),
+        ({"version": "1.37", "wait": True}, "unknown field"),
+    ],
+)
+def test_a_wrong_check_of_a_version_is_refused_with_the_field(
+    settings: Kind, check: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RefusedError, match=message):
+        settings.create({"upgradeCheck": check}, CLUSTER)
+
+
+def test_a_check_of_a_version_is_accepted_and_its_memory_is_kept(settings: Kind) -> None:
+    settings.create({"upgradeCheck": {"version": "1.37", "image": "a.example/b:v1.37.2"}}, CLUSTER)
+    found: dict[str, Any] = {
+        "version": "1.37", "image": "", "configuration": "0" * 64,
+        "started": "2026-01-01T00:00:00Z", "checked": "2026-01-01T00:01:00Z",
+        "state": "Checked", "result": "Changes", "tried": True,
+        "message": "x", "reached": "v1.37.2",
+    }  # fmt: skip
+    settings.set_status(CLUSTER, {"upgradeCheck": found})
+    assert settings.get(CLUSTER)["status"]["upgradeCheck"] == found
+
+
 def test_every_allowed_path_can_be_mounted_and_no_reserved_one_is_hidden(settings: Kind) -> None:
     path = f"{settings.path}?dryRun=All"
 

@@ -6,8 +6,11 @@ and 1.35 none for SizeMemoryBackedVolumes.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+import secrets
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,23 @@ import pytest
 
 from cluster import binaries, releases
 from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.config.effective.upgrades import recorded
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.checks import CheckOptions
+from kube_scheduler_operator.config.lint.upgrades import FilesUpgrade
+from kube_scheduler_operator.simulate import upgrade_check
+from kube_scheduler_operator.simulate.launcher_files import copy_launcher, launcher_command
+from kube_scheduler_operator.simulate.process import LaunchedProgram
+from kube_scheduler_operator.simulate.questions import (
+    NO_BINARY,
+    read_answer,
+    read_request,
+    request,
+)
+from kube_scheduler_operator.simulate.read_files import read_files
+from kube_scheduler_operator.simulate.run import RunOptions
 
 from .test_why import node, pod
 
@@ -168,3 +188,75 @@ def test_from_the_oldest_to_the_newest_each_thing_is_named_at_its_step(
         version: step["placements"][0]["newlyWaiting"] for version, step in by_version.items()
     }
     assert [version for version, found in waiting.items() if found] == ["1.36"]
+
+
+# --- in a Pod with two kube-schedulers ------------------------------------------------------------
+
+
+@pytest.fixture
+def launched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], LaunchedProgram]]:
+    """Starts the launcher of a container with the kube-scheduler of a version."""
+    copy_launcher(tmp_path / "launcher")
+    started: list[subprocess.Popen[bytes]] = []
+    run = secrets.token_hex(8)
+    monkeypatch.setattr(upgrade_check, "NEXT_ADDRESS", f"@test-{run}-next")
+
+    def launch(which: str, version: str) -> LaunchedProgram:
+        address, folders = f"@test-{run}-{which}", tmp_path / which
+        folders.mkdir()
+        command = [str(binaries.provide_scheduler(version))]
+        # Each has its own volume at the same path.
+        program = LaunchedProgram(address, str(folders))
+        started.append(
+            subprocess.Popen(launcher_command(tmp_path / "launcher", address, command), cwd="/")
+        )
+        return program
+
+    yield launch
+    for process in started:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.parametrize("gate", [GONE_IN_36, ""])
+async def test_a_pod_reports_what_the_command_reports(
+    check: Callable[..., Any],
+    launched: Callable[[str, str], LaunchedProgram],
+    tmp_path: Path,
+    gate: str,
+) -> None:
+    objects = [node("a", "x"), *devices(), scheduler(OLD, *filter(None, (gate,)))]
+    _, found = await asyncio.to_thread(check, objects, [OLD, NEW])
+    options = CheckOptions(Gates(Version.parse(OLD)), KUBEADM)
+    upgrade = FilesUpgrade([("cluster", (tmp_path / "cluster.json").read_bytes())], options)
+    world = read_files([tmp_path / "cluster.json"]).world
+    sent = request(
+        upgrade_check.check_upgrade,
+        world,
+        RunOptions(NO_BINARY, {}, seconds=120.0),
+        {
+            "upgrades": [recorded(upgrade, Version(1, 36))],
+            "target": Version(1, 36),
+            "next_program": upgrade_check.NextProgram("image", named=False),
+            "extenders": [],
+            "load_policies": [],
+        },
+    )
+    before = launched("before", OLD)
+    launched("next", NEW)
+    await before.wait(20)
+    answer = b'{"answer":%b}' % await read_request((sent,)).answer(before)
+    report = read_answer(upgrade_check.check_upgrade, answer)
+    own, other = steps(report.document())["1.36"], steps(found)["1.36"]
+    for one in (own, other):
+        # The command reads files with their names.
+        one["errors"] = [text[text.index("kube-scheduler") :] for text in one["errors"]]
+    assert own["placements"] == other["placements"]
+    assert own["program"]["version"] == other["program"]["version"] == NEW
+    assert own["program"]["error"][-30:] == other["program"]["error"][-30:]
+    assert bool(own["program"]["error"]) == bool(gate)
+    assert own["notKnown"] == other["notKnown"] == []
+    assert [GONE_IN_36 in text for text in own["errors"]] == [True] * bool(gate)
+    assert f"compared with {OLD}: 1 waiting pod could no longer" in report.described()

@@ -93,7 +93,7 @@ def test_every_condition_is_documented() -> None:
         for value in vars(names).values()
         if isinstance(value, str)
         and re.fullmatch(
-            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler|Warnings|Holder|Edits|Restored|Changed|Skew|Upgrade)",
+            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler|Warnings|Holder|Edits|Restored|Changed|Skew|Upgrade|Passed)",
             value,
         )
         and value not in ("Degraded", "Progressing", "Available", "Upgradeable")

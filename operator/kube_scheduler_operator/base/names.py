@@ -168,6 +168,7 @@ CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # accepted with warning
 ETCD_RESTORED: Final = "EtcdRestored"  # from a backup, within the last hour
 VERSION_SKEW: Final = "VersionSkew"  # versions of schedulers and API servers
 KUBEADM_UPGRADE: Final = "KubeadmUpgrade"  # kubeadm works on a node, or its request waits
+UPGRADE_CHECK_PASSED: Final = "UpgradeCheckPassed"  # on request: what another version changes
 
 # Added, where the provider runs the control plane's scheduler.
 SCHEDULERS_AVAILABLE: Final = "SchedulersAvailable"

@@ -8,6 +8,7 @@ run when nothing is scheduled.
 Users may choose the image of `operand`, and `simulation` has a copy of the cluster. So the two
 share the network of the Pod and nothing else: no processes, no user and no volume. `operand` runs
 `launcher.py`, which the container `launcher` copies for it, and the kube-schedulers that it starts.
+The check of an upgrade has another one, `next-operand`, for the kube-scheduler of its version.
 
 A command reaches it on its loopback, by port-forwarding. The operator has no right to that: it
 connects to the Pod's address, over TLS. The container `certificate` makes the Pod's key, which
@@ -29,7 +30,7 @@ from ..base.templates import render_object
 from ..kube.label_selector import matches
 from .kinds import NODES, PODS, Object
 from .launcher_files import launcher_command
-from .process import ADDRESS, FOLDERS
+from .process import ADDRESS, FOLDERS, NEXT_ADDRESS
 from .utilization import utilization_of
 from .world import World
 
@@ -47,6 +48,7 @@ LAUNCHER_FILES: Final = "/launcher"
 LAUNCHER: Final = "launcher"
 CERTIFICATE: Final = "certificate"
 OPERAND: Final = "operand"
+NEXT_OPERAND: Final = "next-operand"
 SIMULATION: Final = "simulation"
 
 START_SECONDS: Final = 180
@@ -62,27 +64,41 @@ _REQUESTS: Final = {
     LAUNCHER: {"cpu": "10m", "memory": "32Mi"},
     CERTIFICATE: {"cpu": "10m", "memory": "32Mi"},
     OPERAND: {"cpu": "50m", "memory": "32Mi"},
+    NEXT_OPERAND: {"cpu": "50m", "memory": "32Mi"},
     SIMULATION: {"cpu": "60m", "memory": "64Mi"},
 }
 _CPU_LIMIT: Final = "2"
-_MEMORY: Final = {LAUNCHER: 128, CERTIFICATE: 128, OPERAND: 512, SIMULATION: 768}
+_MEMORY: Final = {LAUNCHER: 128, CERTIFICATE: 128, OPERAND: 512, NEXT_OPERAND: 512, SIMULATION: 768}
 """MiB for a small cluster, at most."""
-_MEMORY_OF_A_NODE: Final = {OPERAND: 0.125, SIMULATION: 0.125}
+_MEMORY_OF_A_NODE: Final = {OPERAND: 0.125, NEXT_OPERAND: 0.125, SIMULATION: 0.125}
 """MiB more for each node and its pods; with 5,000 nodes and 30,000 pods, kube-scheduler needed 470
 MiB and the simulation 450 MiB (docs/benchmarks.md)."""
 
 
-_RUNNING: Final = [amounts(_REQUESTS[name]) for name in (OPERAND, SIMULATION)]
-_REQUESTED: Final = {
-    **{resource: sum(item[resource] for item in _RUNNING) for resource in ("cpu", "memory")},
-    "pods": 1.0,
-}
-"""What both need together: CPU in millicores, memory in bytes."""
-NO_NODE: Final = (
-    f"no node is Ready and has {_REQUESTED['cpu']:.0f}m of CPU and "
-    f"{_REQUESTED['memory'] / _MEBIBYTE:.0f}Mi of memory for the simulation"
-)
-"""Why there is no Job if `choose_node` has no node."""
+def _together(*containers: str) -> Mapping[str, float]:
+    """Return what containers request together: CPU in millicores, memory in bytes."""
+    items = [amounts(_REQUESTS[name]) for name in containers]
+    return {
+        **{resource: sum(item[resource] for item in items) for resource in ("cpu", "memory")},
+        "pods": 1.0,
+    }
+
+
+ONE: Final = _together(OPERAND, SIMULATION)
+"""What the Pod needs of a node."""
+TWO: Final = _together(OPERAND, NEXT_OPERAND, SIMULATION)
+"""The same with the kube-schedulers of two versions."""
+
+
+def no_node(needed: Mapping[str, float] = ONE) -> str:
+    """Say why there is no Job if `choose_node` has no node."""
+    return (
+        f"no node is Ready and has {needed['cpu']:.0f}m of CPU and "
+        f"{needed['memory'] / _MEBIBYTE:.0f}Mi of memory for the simulation"
+    )
+
+
+NO_NODE: Final = no_node()
 _VIRTUAL: Final = (
     ("type", "virtual-kubelet"),
     ("kubernetes.io/role", "agent-virtual-kubelet"),
@@ -106,6 +122,7 @@ class JobPlan:
     nodes: int = 0  # in the cluster, for the memory limit
     pull_secrets: Sequence[str] = ()  # names of image pull Secrets
     serves_address: bool = False  # answer on the Pod's address with TLS instead of on its loopback
+    next_image: str = ""  # of another version's kube-scheduler; empty: the Pod has none
 
     @property
     def deadline(self) -> int:
@@ -124,7 +141,10 @@ def job_of(plan: JobPlan) -> Object:
         kept_seconds=KEPT_SECONDS,
         resources={name: _resources(name, plan.nodes) for name in _REQUESTS},
         launcher_files=LAUNCHER_FILES,
-        launcher_command=launcher_command(Path(LAUNCHER_FILES), ADDRESS, plan.operand_command),
+        launchers={
+            name: launcher_command(Path(LAUNCHER_FILES), address, plan.operand_command)
+            for name, address in ((OPERAND, ADDRESS), (NEXT_OPERAND, NEXT_ADDRESS))
+        },
         folders=FOLDERS,
     )
 
@@ -140,7 +160,9 @@ def _resources(container: str, nodes: int) -> Object:
 # --- the node -------------------------------------------------------------------------------------
 
 
-def choose_node(world: World, images: Sequence[str]) -> str | None:
+def choose_node(
+    world: World, images: Sequence[str], needed: Mapping[str, float] = ONE
+) -> str | None:
     """Return the node for the Pod; None: no node is Ready and has room.
 
     A node of the control plane is preferred, then one that is not cordoned and has the images, then
@@ -153,7 +175,7 @@ def choose_node(world: World, images: Sequence[str]) -> str | None:
         name = node["metadata"]["name"]
         left = usage.free(name)
         left["pods"] = left.get("pods", 0.0) - pods[name]
-        if any(left.get(resource, 0.0) < least for resource, least in _REQUESTED.items()):
+        if any(left.get(resource, 0.0) < least for resource, least in needed.items()):
             continue
         labels = node["metadata"].get("labels") or {}
         has = {tag for image in node["status"].get("images") or () for tag in image["names"] or ()}

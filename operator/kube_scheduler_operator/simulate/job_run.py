@@ -17,7 +17,7 @@ from ..base.objects import is_controlled_by
 from ..kube.client import ApiClient
 from ..kube.errors import KubeError, NotFound
 from ..kube.resource import EVENTS, JOBS, PODS, ObjectRef
-from .job import OPERAND, PREPARING, SIMULATION, START_SECONDS, JobPlan, job_of
+from .job import NEXT_OPERAND, OPERAND, PREPARING, SIMULATION, START_SECONDS, JobPlan, job_of
 from .kinds import Object
 from .process import SimulationError
 
@@ -146,7 +146,7 @@ def _states(pod: Object) -> dict[str, Mapping[str, Any]]:
 
 def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
     """Return (problem, reason) of the first container that does not run."""
-    for name in (*PREPARING, OPERAND, SIMULATION):
+    for name in (*PREPARING, OPERAND, NEXT_OPERAND, SIMULATION):
         state = states.get(name, {})
         ended = state.get("terminated") or {}
         if name in PREPARING and ended.get("exitCode") == 0:

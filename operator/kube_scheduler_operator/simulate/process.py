@@ -36,6 +36,8 @@ from .launcher import REFUSED, STDERR, STDOUT, Order, encoded, socket_address
 PROGRAM: Final = "kube-scheduler"
 ADDRESS: Final = "@kube-scheduler-operator/launcher"
 """Where the launcher of the Pod listens."""
+NEXT_ADDRESS: Final = f"{ADDRESS}-next"
+"""Where that of another version's kube-scheduler listens, in a Pod with two."""
 FOLDERS: Final = "/tmp"  # noqa: S108  # a volume of the launcher's container
 """The directory of its folders, one for each process."""
 _ALL_COMPONENTS: Final = "controlplane"
@@ -401,6 +403,38 @@ class LaunchedProgram:
         resources = contextlib.AsyncExitStack()
         resources.push_async_callback(_close, writer)
         return Started(reader, end, resources)
+
+    async def run(
+        self,
+        arguments: Callable[[str], Sequence[str]],
+        files: Mapping[str, str],
+        seconds: float,
+    ) -> bytes:
+        """Run it to its end with files in a folder, whose name `arguments` gets; return its log.
+
+        Raises:
+            SimulationError: it cannot be run, or does not end within this time.
+        """
+        folder = self._folder()
+        log = b""
+        try:
+            order = encoded(Order(folder, STDERR, arguments(folder), files))
+        except ValueError as error:
+            raise SimulationError(f"kube-scheduler cannot be started: {error}") from None
+        try:
+            reader, writer = await self._connected()
+        except OSError:
+            raise _not_running() from None
+        try:
+            async with asyncio.timeout(seconds):
+                writer.write(order)
+                while part := await reader.read(_CHUNK):
+                    log = (log + part)[-_LONGEST_LINE:]
+        except (TimeoutError, OSError) as error:
+            raise SimulationError(f"{self} did not answer: {error or 'too late'}") from None
+        finally:
+            await _close(writer)
+        return log
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_unix_connection(socket_address(self.address), limit=_CHUNK)

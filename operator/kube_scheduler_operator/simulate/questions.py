@@ -27,6 +27,7 @@ from .pending import waiting_groups
 from .placements import eligible_nodes, placements
 from .process import PROGRAM, Binary, SimulationError
 from .run import RunOptions
+from .upgrade_check import check_upgrade
 from .why import explain
 from .why_group import explain_group
 from .world import Entry, World
@@ -43,6 +44,7 @@ QUESTIONS: Final[Mapping[str, Question[Any]]] = {
         placements,
         eligible_nodes,
         edit_effect,
+        check_upgrade,
     )
 }
 """All that can be asked of another process, by name."""

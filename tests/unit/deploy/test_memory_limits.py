@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,8 @@ def test_the_programs_of_a_load_policy_and_their_cleanup() -> None:
 
 def test_the_pods_of_commands() -> None:
     plan = JobPlan("n", "node", IMAGE, IMAGE, ("kube-scheduler",), "hash", 60.0)
-    pods = [job_of(plan), self_test_pod("p", "n", "run")]
+    two = replace(plan, next_image=IMAGE)
+    pods = [job_of(plan), job_of(two), self_test_pod("p", "n", "run")]
     assert unlimited(pods)[0] == []
 
 

@@ -28,7 +28,8 @@ operator lists Secrets with the label `kube-scheduler-operator.dev/token-for` an
 only; it creates Pods in that namespace, and could read them anyway.
 
 The rights to `list` volumes, claims, owners, budgets, quotas and devices are for simulations of
-edits (`spec.placementCheck` of OperatorSettings), which are off by default.
+edits and checks of upgrades (`spec.placementCheck` and `spec.upgradeCheck` of OperatorSettings),
+which are off by default.
 
 The hook of the Helm chart has additional rights while `helm uninstall` runs it:
 `deploy/helm/templates/uninstall.yaml`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,17 @@ from kube_scheduler_operator.base.quantities import amounts
 from kube_scheduler_operator.simulate.job import (
     KEPT_SECONDS,
     LABELS,
-    NO_NODE,
+    ONE,
     START_SECONDS,
+    TWO,
     JobPlan,
     certificate_hash,
     choose_node,
     job_of,
     missing_isolation,
+    no_node,
 )
-from kube_scheduler_operator.simulate.process import ADDRESS
+from kube_scheduler_operator.simulate.process import ADDRESS, NEXT_ADDRESS
 from kube_scheduler_operator.simulate.world import World
 
 from ... import builders
@@ -147,23 +150,44 @@ def test_the_operands_image_shares_no_process_user_or_volume_with_the_simulation
     assert launcher["readOnly"] is True
 
 
+def test_with_another_version_each_image_has_a_launcher_and_a_volume_of_its_own() -> None:
+    job = job_of(replace(PLAN, serves_address=True, next_image="next:v1.36.0"))
+    spec = job["spec"]["template"]["spec"]
+    *_, operand, other = spec["initContainers"]
+    assert [operand["name"], other["name"]] == ["operand", "next-operand"]
+    assert [operand["image"], other["image"]] == ["private/scheduler:v1.35.4", "next:v1.36.0"]
+    assert (ADDRESS in operand["command"], NEXT_ADDRESS in other["command"]) == (True, True)
+    assert other["command"][-2:] == ["hyperkube", "kube-scheduler"]
+    assert mounts(operand) & mounts(other) == {"launcher"}
+    assert mounts(other) == {"next-operand-tmp", "launcher"}
+    assert {volume["name"] for volume in spec["volumes"]} >= mounts(other)
+    same = ("securityContext", "resources", "restartPolicy")
+    assert all(operand[field] == other[field] for field in same)
+
+
 def mounts(container: dict[str, Any]) -> set[str]:
     """The volumes of a container."""
     return {mount["name"] for mount in container["volumeMounts"]}
 
 
-def test_the_room_for_the_pod_is_that_of_its_requests() -> None:
-    spec = job_of(PLAN)["spec"]["template"]["spec"]
-    together = [*spec["containers"], spec["initContainers"][-1]]
+@pytest.mark.parametrize(
+    ("next_image", "needed"), [("", ONE), ("next:v1.36.0", TWO)], ids=["one", "two"]
+)
+def test_the_room_for_the_pod_is_that_of_its_requests(
+    next_image: str, needed: Mapping[str, float]
+) -> None:
+    spec = job_of(replace(PLAN, next_image=next_image))["spec"]["template"]["spec"]
+    together = [*spec["containers"], *spec["initContainers"][1:]]
     requests = [amounts(each["resources"]["requests"]) for each in together]
     cpu = sum(each["cpu"] for each in requests)
     memory = sum(each["memory"] for each in requests)
-    assert f"{cpu:.0f}m of CPU and {memory / 2**20:.0f}Mi of memory" in NO_NODE
+    assert f"{cpu:.0f}m of CPU and {memory / 2**20:.0f}Mi of memory" in no_node(needed)
     node = {"cpu": f"{cpu:.0f}m", "memory": f"{memory:.0f}", "pods": "1"}
-    assert chosen(with_room(node)) == "a"
+    assert chosen(with_room(node), needed=needed) == "a"
     for resource, less in (("cpu", cpu - 1), ("memory", memory - 1), ("pods", 0)):
         unit = "m" if resource == "cpu" else ""
-        assert chosen(with_room({**node, resource: f"{less:.0f}{unit}"})) is None
+        allocatable = {**node, resource: f"{less:.0f}{unit}"}
+        assert chosen(with_room(allocatable), needed=needed) is None
 
 
 def with_room(allocatable: dict[str, str]) -> dict[str, Any]:
@@ -174,10 +198,15 @@ def with_room(allocatable: dict[str, str]) -> dict[str, Any]:
 
 def test_the_documentation_has_the_requests_and_limits() -> None:
     docs = Path(__file__).parents[3] / "docs"
-    requested = NO_NODE.removeprefix("no node is Ready and has ").removesuffix(
-        " for the simulation"
+    requested, with_two = (
+        no_node(needed)
+        .removeprefix("no node is Ready and has ")
+        .removesuffix(" for the simulation")
+        for needed in (ONE, TWO)
     )
-    assert requested in (docs / "operator-settings.md").read_text()
+    settings = " ".join((docs / "operator-settings.md").read_text().split())
+    assert requested in settings
+    assert with_two in settings
     text = " ".join((docs / "kubectl-scheduler.md").read_text().split())
     assert f"requested are {requested}" in text
     small, large = (
@@ -214,11 +243,11 @@ def pod(name: str, on: str, cpu: str = "100m", memory: str = "1Gi") -> dict[str,
     return builders.pod(name, node=on, namespace="x", containers=[container])
 
 
-def chosen(*objects: dict[str, Any]) -> str | None:
+def chosen(*objects: dict[str, Any], needed: Mapping[str, float] = ONE) -> str | None:
     world = World()
     for obj in objects:
         world.add(obj)
-    return choose_node(world, ("operator:1", "scheduler:1"))
+    return choose_node(world, ("operator:1", "scheduler:1"), needed)
 
 
 CP = {CONTROL_PLANE: ""}

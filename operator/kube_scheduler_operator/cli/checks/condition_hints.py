@@ -93,6 +93,11 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     names.NEXT_VERSION_UPGRADEABLE: Advice(
         "change the fields that the message names before the upgrade", "kubeadm.md"
     ),
+    names.UPGRADE_CHECK_PASSED: Advice(
+        "see kubectl scheduler check --upgrade VERSION for all of it; change what the message "
+        "names before the upgrade",
+        "operator-settings.md#before-an-upgrade",
+    ),
     names.OVERRIDES_DEGRADED: Advice(_UNDO, "configuration.md"),
     names.SCHEDULER_PROFILES_DEGRADED: Advice(
         "correct the field that the message names (kubectl edit schedulerprofile NAME); other "

@@ -216,7 +216,8 @@ def severity(
     held = type_ in checks and condition.get("reason") == names.REASON_HELD
     if (held or type_ in INFORMATIONAL) and value == "True":
         return CheckState.WARNING
-    restricted = type_.endswith("Upgradeable") and value == "False"
+    restricts = type_.endswith("Upgradeable") or type_ == names.UPGRADE_CHECK_PASSED
+    restricted = restricts and value == "False"
     return CheckState.WARNING if restricted else None
 
 

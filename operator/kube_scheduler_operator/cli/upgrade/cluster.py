@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from ...base.platform import Platform
-from ...config.effective.facts import Facts
 from ...config.effective.managed import moved_objects
-from ...config.effective.objects import Objects
 from ...config.effective.pipeline import served_by, with_managed
-from ...config.effective.secondary.scheduler import EffectiveSecondary, effective_secondaries
-from ...config.effective.upgrades import ControlPlaneUpgrade, SecondaryUpgrade, Upgrade
+from ...config.effective.upgrades import ControlPlaneUpgrade, Upgrade, secondary_upgrades
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import ApiClient
 from ..cluster.operator_objects import get_kubescheduler
@@ -38,7 +35,7 @@ async def cluster_upgrades(api: ApiClient, platform: Platform) -> list[Upgrade]:
     revision = find_running_revision(await list_revisions(api, platform), nodes)
     control_plane = await composed_control_plane(api, platform, _NOTHING, revision)
     inputs = control_plane.composition.inputs
-    secondary = _secondary(inputs.objects, inputs.facts, served_by(control_plane))
+    secondary = secondary_upgrades(inputs.objects, inputs.facts, served_by(control_plane))
     return [ControlPlaneUpgrade(control_plane.composition), *secondary]
 
 
@@ -50,12 +47,4 @@ async def _managed(api: ApiClient, platform: Platform) -> list[Upgrade]:
     known, facts, composed = await composed_managed(api, platform, _NOTHING, scheduler, content)
     known = with_managed(known, facts, composed.control_plane)
     objects = moved_objects(known, facts.managed_scheduler)
-    return [*_secondary(objects, facts, (DEFAULT_SCHEDULER,))]
-
-
-def _secondary(objects: Objects, facts: Facts, served: tuple[str, ...]) -> list[SecondaryUpgrade]:
-    return [
-        SecondaryUpgrade(scheduler.name, objects, facts, served)
-        for scheduler in effective_secondaries(objects, facts, served).schedulers
-        if isinstance(scheduler, EffectiveSecondary)  # `check` reports those with a defect
-    ]
+    return [*secondary_upgrades(objects, facts, (DEFAULT_SCHEDULER,))]

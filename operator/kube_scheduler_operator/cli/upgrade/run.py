@@ -28,6 +28,8 @@ from ...simulate.questions import NO_BINARY
 from ...simulate.read_cluster import read_cluster
 from ...simulate.read_files import WorldFileError, read_files
 from ...simulate.run import RunOptions
+from ...simulate.upgrade_report import NOT_KNOWN
+from ...simulate.upgrade_steps import upgrade_report
 from ...simulate.world import World
 from ..cluster.connection import connected
 from ..console.errors import UsageError, error_message, named
@@ -37,8 +39,7 @@ from ..simulation.run import OwnObjects, Simulation, own_objects
 from .cluster import cluster_upgrades
 from .lists import without_bulk
 from .programs import Programs
-from .report import NOT_KNOWN
-from .steps import Pods, upgrade_report
+from .trials import LocalTrials
 
 _SECONDS: Final = 600.0
 """Limit of one run of a kube-scheduler."""
@@ -60,15 +61,15 @@ def check_upgrade(args: argparse.Namespace) -> int:
     programs = Programs(args.kube_scheduler)
     if args.from_files:
         upgrade = _in_files(args)
-        return asyncio.run(_show(args, [upgrade], _pods_of_files(args, upgrade), programs, target))
+        return asyncio.run(_show(args, [upgrade], _of_files(args, upgrade, programs), target))
     if args.kubernetes_version:
         raise UsageError("--kubernetes-version is for --from-files: a cluster shows its version")
 
     async def work(api: ApiClient, platform: Platform, _: argparse.Namespace) -> int:
         upgrades = await cluster_upgrades(api, platform)
         version = max((str(upgrade.version) for upgrade in upgrades), default="")
-        pods = await _pods_of_cluster(api, version)
-        return await _show(args, upgrades, pods, programs, target)
+        trials = await _of_cluster(api, version, programs)
+        return await _show(args, upgrades, trials, target)
 
     return connected(work, failure=NOT_KNOWN)(args)
 
@@ -76,14 +77,13 @@ def check_upgrade(args: argparse.Namespace) -> int:
 async def _show(
     args: argparse.Namespace,
     upgrades: Sequence[Upgrade],
-    pods: Pods,
-    programs: Programs,
+    trials: LocalTrials,
     target: Version,
 ) -> int:
     if all(upgrade.version.minor >= target.minor for upgrade in upgrades):
         running = max((upgrade.version for upgrade in upgrades), default=target)
         raise UsageError(f"--upgrade: {running.short} runs already; name a newer version")
-    report = await upgrade_report(upgrades, pods, programs, target)
+    report = await upgrade_report(upgrades, trials, target)
     print_document(report.document(), args.output, text_of(report.lines()))
     return report.code
 
@@ -95,14 +95,14 @@ def _simulation(world: World, own: OwnObjects, now: float | None) -> Simulation:
     return Simulation(world, options, notes=list(world.notes), own=own)
 
 
-async def _pods_of_cluster(api: ApiClient, version: str) -> Pods:
+async def _of_cluster(api: ApiClient, version: str, programs: Programs) -> LocalTrials:
     own = await own_objects(api)
     try:
         world = await read_cluster(api, annotations=bool(own.extenders))
     except Forbidden as error:
-        return Pods(None, error_message(error))
+        return LocalTrials(programs, None, error_message(error))
     world.version = version
-    return Pods(_simulation(world, own, None))
+    return LocalTrials(programs, _simulation(world, own, None))
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -160,10 +160,12 @@ def _world_of(paths: Sequence[str]) -> tuple[World, OwnObjects]:
     return files.world, own
 
 
-def _pods_of_files(args: argparse.Namespace, upgrade: FilesUpgrade) -> Pods:
+def _of_files(args: argparse.Namespace, upgrade: FilesUpgrade, programs: Programs) -> LocalTrials:
     world, own = _world_of(args.from_files)
     if not world.objects[NODES]:
-        return Pods(None, "the files have no Node (kubectl get nodes,pods -A -o yaml)")
+        return LocalTrials(
+            programs, None, "the files have no Node (kubectl get nodes,pods -A -o yaml)"
+        )
     simulation = _simulation(world, own, measured_at(world))
     contents = upgrade.contents(upgrade.version)
     if not any(content.title for content in contents):
@@ -180,4 +182,4 @@ def _pods_of_files(args: argparse.Namespace, upgrade: FilesUpgrade) -> Pods:
             f"Pods of {counted(len(others), 'schedulerName')} are left out, because the files do "
             f"not have its configuration: {first_names(sorted(others))}"
         )
-    return Pods(simulation)
+    return LocalTrials(programs, simulation)

@@ -6,11 +6,12 @@ Each version is composed as the operator would compose it after an upgrade.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
 from ...base.findings import Finding
 from ...base.objects import entries
+from ..language.feature_gates import FLAG_PREFIX
 from ..language.validation.upgrades import (
     UpgradeStep,
     VersionRefusal,
@@ -25,6 +26,7 @@ from .facts import Facts
 from .objects import Objects
 from .secondary.scheduler import (
     CONTROL_PLANE,
+    EffectiveSecondaries,
     EffectiveSecondary,
     effective_secondaries,
     named,
@@ -35,12 +37,18 @@ _OTHER_IMAGE: Final = (
 )
 
 
-class UpgradedContent(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class UpgradedContent:
     """What a kube-scheduler is started with."""
 
     config: Mapping[str, Any]
     arguments: tuple[str, ...] = ()
     title: str = ""  # of the file that has it; empty: the scheduler is known
+
+    @property
+    def gate_flags(self) -> list[str]:
+        """The flags that decide placements."""
+        return [flag for flag in self.arguments if flag.startswith(FLAG_PREFIX)]
 
 
 class Upgrade(Protocol):
@@ -112,6 +120,8 @@ class SecondaryUpgrade:
     objects: Objects
     facts: Facts
     control_plane: tuple[str, ...]  # the schedulerNames of the control plane's scheduler
+    # minor version -> what all SecondarySchedulers lead to; those of one cluster share it
+    composed: dict[str, EffectiveSecondaries] = field(default_factory=dict, compare=False)
 
     @property
     def title(self) -> str:
@@ -143,12 +153,56 @@ class SecondaryUpgrade:
 
     @property
     def _current(self) -> EffectiveSecondary:
-        return _secondary(self, self.facts)
+        return self._of("", self.facts)
 
     def _composed(self, version: Version) -> EffectiveSecondary:
         if version.short == self.version.short:
             return self._current
-        return _secondary(self, self.facts.of_version(version))
+        return self._of(version.short, self.facts.of_version(version))
+
+    def _of(self, version: str, facts: Facts) -> EffectiveSecondary:
+        if version not in self.composed:
+            made = effective_secondaries(self.objects, facts, self.control_plane)
+            self.composed[version] = made
+        return self.composed[version].of(self.name)
+
+
+def secondary_upgrades(
+    objects: Objects, facts: Facts, served: tuple[str, ...]
+) -> list[SecondaryUpgrade]:
+    """Return the SecondarySchedulers; `served` are the control plane's schedulerNames."""
+    current = effective_secondaries(objects, facts, served)
+    composed = {"": current}
+    return [
+        SecondaryUpgrade(scheduler.name, objects, facts, served, composed)
+        for scheduler in current.schedulers
+        if isinstance(scheduler, EffectiveSecondary)  # `check` reports those with a defect
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedUpgrade:
+    """What an upgrade has for some versions, as another process gets it."""
+
+    title: str
+    version: Version
+    stock: bool
+    recorded_steps: tuple[UpgradeStep, ...]
+    recorded_contents: Mapping[str, tuple[UpgradedContent, ...]]  # by minor version
+
+    def steps(self, _target: Version) -> Sequence[UpgradeStep]:
+        return self.recorded_steps
+
+    def contents(self, version: Version) -> Sequence[UpgradedContent]:
+        return self.recorded_contents.get(version.short, ())
+
+
+def recorded(upgrade: Upgrade, target: Version) -> RecordedUpgrade:
+    """Return all that an upgrade has up to a version."""
+    steps = tuple(upgrade.steps(target))
+    versions = (upgrade.version, *(step.version for step in steps))
+    contents = {version.short: tuple(upgrade.contents(version)) for version in versions}
+    return RecordedUpgrade(upgrade.title, upgrade.version, upgrade.stock, steps, contents)
 
 
 def _of_others(config: Mapping[str, Any], results: Iterable[ExtenderResult]) -> list[Any]:
@@ -162,10 +216,6 @@ def _of_others(config: Mapping[str, Any], results: Iterable[ExtenderResult]) -> 
 
 def _doubt(*, stock: bool) -> str:
     return "" if stock else _OTHER_IMAGE
-
-
-def _secondary(upgrade: SecondaryUpgrade, facts: Facts) -> EffectiveSecondary:
-    return effective_secondaries(upgrade.objects, facts, upgrade.control_plane).of(upgrade.name)
 
 
 def _refused(

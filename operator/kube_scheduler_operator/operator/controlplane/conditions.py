@@ -17,6 +17,8 @@ from ...base.objects import annotation
 from ...base.times import timestamp
 from ...config.effective.control_plane.recorded_inputs import profile_changes, read_inputs
 from ...config.language.merging.presets import DEFAULT_PROFILE
+from ...config.language.versions import Version
+from ...node.protocol.upgrade_request import version_of
 from ..model.operand_pods import OperandPod
 from ..model.pod_status import PULL
 from ..model.snapshot import Snapshot
@@ -48,6 +50,7 @@ from .rollout.node_statuses import (
 from .rollout.observe import is_guarded, observe
 from .rollout.removal import Removal
 from .rollout.rollout_step import RolloutStep
+from .upgrade_check import result_of
 from .versions import skew_condition, versions
 
 CONSTANT: Final[Mapping[str, str]] = {
@@ -493,7 +496,11 @@ def _kubeadm_upgrade(step: RolloutStep) -> Condition:
     for node, hold in sorted(step.holds.items()):
         problems.append((hold.reason, f'node "{node}": {hold.why}'))
     problems += [
-        ("Requested", f'node "{node}": kubeadm wrote {request.image}; a revision with it follows')
+        (
+            "Requested",
+            f'node "{node}": kubeadm wrote {request.image}; a revision with it follows'
+            f"{_of_check(step.snapshot, request.image)}",
+        )
         for node, request in sorted(step.requests.items())
         if node not in step.holds
     ]
@@ -501,6 +508,13 @@ def _kubeadm_upgrade(step: RolloutStep) -> Condition:
     if not problems and follows and (unseen := _unobserved(step, "whether kubeadm works there")):
         return Condition(names.KUBEADM_UPGRADE, "Unknown", "NotObserved", aggregate(unseen))
     return problem_condition(names.KUBEADM_UPGRADE, problems)
+
+
+def _of_check(snapshot: Snapshot, image: str) -> str:
+    """What the check of the version had found, on request; nothing waits for it."""
+    version = version_of(image)
+    result = result_of(snapshot, Version(*version)) if version is not None else ""
+    return f"; {result}" if result else ""
 
 
 def _last_error(pod: OperandPod) -> str:

@@ -15,6 +15,7 @@ from ..status.conditions import Condition, merge_conditions
 from ..status.object_status import condition_events, status_write
 from .rollout.node_statuses import NODE_UID, NodeStatus, write_node_status
 from .rollout.rollout_step import RolloutStep
+from .upgrade_check import requested_upgrade
 
 _KEY: Final[Mapping[str, str]] = {
     "group": SCHEDULERS.group,
@@ -34,9 +35,18 @@ def new_status(
 ) -> dict[str, Any]:
     """The status with these fields and conditions; all else, but conditions `without`, stays."""
     before = snapshot.status
-    old = [raw for raw in before.get("conditions") or () if raw["type"] not in without]
+    gone = withdrawn(snapshot)
+    known = before.get("conditions") or ()
+    old = [raw for raw in known if raw["type"] not in without and raw["type"] not in gone]
     merged = merge_conditions(old, conditions, snapshot.now)
     return {**before, **fields, "conditions": merged}
+
+
+def withdrawn(snapshot: Snapshot) -> frozenset[str]:
+    """The conditions that exist on request only, and are not requested."""
+    if snapshot.operator_settings is None or requested_upgrade(snapshot) is not None:
+        return frozenset()
+    return frozenset({names.UPGRADE_CHECK_PASSED})
 
 
 def not_observed(
@@ -44,7 +54,7 @@ def not_observed(
 ) -> tuple[Condition, ...]:
     """The conditions that are neither `reported` nor withdrawn, as no longer observed."""
     management = snapshot.management
-    known = {condition.type for condition in reported}
+    known = {condition.type for condition in reported} | withdrawn(snapshot)
     return tuple(
         Condition(type_, "Unknown", management.state, f"not observed: {management}")
         for raw in snapshot.status.get("conditions") or ()

@@ -36,7 +36,7 @@ from ..controlplane.managed import (
 from ..controlplane.operand_image import operand_image
 from ..controlplane.status import in_order, not_observed, write_status
 from ..extenders.status import report_extenders
-from ..model.plan import Delete, Plan
+from ..model.plan import Delete, Plan, soonest
 from ..model.snapshot import Snapshot
 from ..profiles import aks
 from ..profiles.status import report_profiles
@@ -130,6 +130,7 @@ def report_schedulers(
     conditions = (
         *from_findings((*failures, *requested.findings)),
         *((check.condition,) if check is not None and check.condition is not None else ()),
+        *filter(None, (requested.upgrade.condition,)),
         write_error(snapshot),
         *scheduler_conditions(snapshot),
         *secondary.conditions,
@@ -152,14 +153,16 @@ def report_schedulers(
             requested.settings,
             snapshot.now,
             check.record if check is not None else None,
-            check.events if check is not None else (),
+            (*(check.events if check is not None else ()), *requested.upgrade.events),
+            requested.upgrade.record,
         ),
     )
     return Plan(
         actions,
         (*cluster_operator.reports, *reports),
-        cluster_operator.requeue_after,
+        soonest(cluster_operator.requeue_after, requested.upgrade.requeue_after),
         simulations=(),  # those of SecondarySchedulers are added
+        upgrades=requested.upgrade.questions,
     )
 
 

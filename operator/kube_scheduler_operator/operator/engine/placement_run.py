@@ -1,53 +1,31 @@
 """Simulates the effects of an edit on the Pods of the cluster, beside the reconciles.
 
-A reconcile requests a simulation in its plan, and a later one finds the answer in its snapshot.
-Nothing waits for it: it is a task of its own, with a time limit, and its failure is an answer. A
-repetition reads the cluster, and ends there if nothing changed that affects the result.
-
-The Job is that of the commands (`simulate/job.py`), in the target namespace, where the operator
-creates Pods anyway. The operator connects to the Pod, which opens no connection itself and has no
-token. The Pod identifies the operator by the key whose hash is in its arguments, and the operator
-identifies the Pod by the certificate whose hash the kubelet reported (`simulate/identity.py`). A
-killed operator leaves a Pod that ends without its client, and a Job that the cluster deletes.
+A repetition reads the cluster, and ends there if nothing changed that affects the result.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
-import aiohttp
-
-from ...base import klog
-from ...base.defects import contained
 from ...base.go_values import seconds
-from ...base.hosts import url_host
-from ...base.json_text import TooLargeError
-from ...base.limits import ANSWER, OPERATORS_WORLD
+from ...base.limits import OPERATORS_WORLD
 from ...base.platform import Platform
 from ...base.sentences import in_one_line
 from ...base.settings import Settings
-from ...base.tasks import cancel
 from ...config.effective.extenders.entry import (
     DEFAULT_TIMEOUT,
     SHORTEST_OF_FILTER,
     agent_name,
 )
 from ...kube.client import ApiClient
-from ...kube.errors import KubeError
-from ...kube.reading import read_body
 from ...simulate.edit_effect import EditEffect, edit_effect
 from ...simulate.extenders import SimulatedExtender
-from ...simulate.job import NO_NODE, PATH, PORT, JobPlan, certificate_hash, choose_node
-from ...simulate.job_run import SimulationJob
-from ...simulate.kinds import NODES, Object
+from ...simulate.job import NO_NODE, JobPlan, choose_node
+from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import NO_BINARY, read_answer, request
 from ...simulate.read_cluster import read_cluster
@@ -55,18 +33,12 @@ from ...simulate.run import RunOptions
 from ...simulate.simulated_extenders import filter_of, simulated_extenders, version_of
 from ...simulate.world import World, situation
 from ..model.plan import PlacementQuestion, PlacementRules
-from ..model.snapshot import CheckIdentity, PlacementAnswer
+from ..model.snapshot import PlacementAnswer
+from .simulation_pod import ask_pod, hash_of_key
+from .simulation_runner import LONGEST_EFFECT, SimulationRunner
 
-log = logging.getLogger(__name__)
-
-LONGEST_EFFECT: Final = 2000
-"""Characters of an effect that are kept for conditions, events and annotations."""
 _DECIDING_VERBS: Final = ("filter", "bind", "preempt")
 """Verbs that decide whether a Pod gets a node; scores are not part of a check."""
-_POLL: Final = 0.5
-_CONNECTING: Final = 10.0
-_SILENCE: Final = 60.0
-"""Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,60 +57,16 @@ Raises:
 """
 
 
-class PlacementRunner:
-    """Runs the simulations that reconciles request; `changed` is called when one has its answer.
+class PlacementRunner(SimulationRunner[PlacementQuestion, PlacementAnswer]):
+    SUBJECT = "an edit"
+    LIMIT = " (spec.placementCheck.timeoutSeconds)"
 
-    Those of one namespace's SecondarySchedulers have turns, so that one tenant's simulation, which
-    may wait for an image that does not exist, delays no other one's.
-    """
+    def _failed(self, question: PlacementQuestion, error: str) -> PlacementAnswer:
+        return PlacementAnswer(question.identity, error=error)
 
-    def __init__(self, simulate: Simulate, changed: Callable[[], None]) -> None:
-        # those of the simulations that are still requested
-        self.answers: dict[CheckIdentity, PlacementAnswer] = {}
-        self._simulate = simulate
-        self._changed = changed
-        self._tasks: dict[CheckIdentity, asyncio.Task[None]] = {}
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def follow(self, questions: Sequence[PlacementQuestion]) -> None:
-        """Run these simulations, and no other ones."""
-        asked = {question.identity: question for question in questions}
-        for identity in self._tasks.keys() - asked.keys():
-            self._tasks.pop(identity).cancel()
-            self.answers.pop(identity, None)
-        for identity, question in asked.items():
-            if identity not in self._tasks:  # else it runs, or has its answer
-                task = asyncio.create_task(self._run(question), name="placements")
-                self._tasks[identity] = task
-
-    async def close(self) -> None:
-        tasks, self._tasks = self._tasks, {}
-        for task in tasks.values():
-            await cancel(task)
-
-    async def _run(self, question: PlacementQuestion) -> None:
-        log.info(
-            "Simulating an edit", extra=klog.kv(configuration=question.identity.configuration[:12])
-        )
-        answer = PlacementAnswer(question.identity)
-        error = ""
-        turn = self._turns.setdefault(question.turn, asyncio.Lock())
-        try:
-            async with asyncio.timeout(question.seconds), turn:
-                answer = await self._simulate(question)
-        except TimeoutError:
-            error = (
-                f"it did not end within {question.seconds} s (spec.placementCheck.timeoutSeconds)"
-            )
-        except (SimulationError, KubeError, OSError, aiohttp.ClientError) as reason:
-            error = " ".join(str(reason).split()) or type(reason).__name__
-        except Exception as defect:  # the edit must not wait for an answer that never comes
-            error = contained("simulation", "placements", defect)
-        answer = replace(answer, error=error[:LONGEST_EFFECT])
-        self.answers = {**self.answers, question.identity: answer}
+    def _values(self, answer: PlacementAnswer) -> Mapping[str, Any]:
         values = {"worse": answer.worse, "effect": answer.effect, "error": answer.error}
-        log.info("Simulated an edit", extra=klog.kv(unchanged=answer.unchanged, **values))
-        self._changed()
+        return {"unchanged": answer.unchanged, **values}
 
 
 def answer_with(
@@ -155,9 +83,14 @@ def answer_with(
     )
 
 
-def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simulate:
-    """Simulate in a Job of the cluster; `api` may write only while this process leads."""
-    reading = asyncio.Lock()  # a copy of the cluster has tens of megabytes, so there is one
+def in_cluster(
+    api: ApiClient, platform: Platform, settings: Settings, reading: asyncio.Lock
+) -> Simulate:
+    """Simulate in a Job of the cluster; `api` may write only while this process leads.
+
+    `reading` is held while the cluster is read: a copy of it has tens of megabytes, so there is
+    one.
+    """
 
     async def prepare(
         question: PlacementQuestion,
@@ -198,13 +131,7 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
         if isinstance(prepared, PlacementAnswer):
             return prepared
         plan, key, body, now, omissions = prepared
-        job = SimulationJob(api, plan, poll=_POLL)
-        try:
-            await job.create()
-            content = await _ask(job, await job.running(), key, body)
-        finally:
-            with contextlib.suppress(KubeError):
-                await job.delete()
+        content = await ask_pod(api, plan, key, body)
         effect = await asyncio.to_thread(read_answer, edit_effect, content)
         return answer_with(question, effect, now, omissions)
 
@@ -324,55 +251,9 @@ def _plan(
         settings.operator_image,
         question.image,
         question.command,
-        hashlib.sha256(key.encode()).hexdigest(),
+        hash_of_key(key),
         question.seconds,
         len(world.objects[NODES]),
         settings.image_pull_secrets,
         serves_address=True,
     )
-
-
-async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
-    """Ask the Pod, and return its answer.
-
-    Raises:
-        SimulationError: it does not answer.
-    """
-    digest, address = certificate_hash(pod), str((pod.get("status") or {}).get("podIP") or "")
-    try:
-        pinned = aiohttp.Fingerprint(bytes.fromhex(digest))
-    except ValueError:
-        raise SimulationError("the Pod of the simulation has no certificate") from None
-    host = url_host(address)
-    if not host:
-        raise SimulationError("the Pod of the simulation has no valid IP address")
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECTING, sock_read=_SILENCE)
-    clock = asyncio.get_running_loop().time
-    end = clock() + _CONNECTING
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        while True:
-            try:
-                async with session.post(
-                    f"https://{host}:{PORT}{PATH}",
-                    data=body,
-                    headers={"Authorization": f"Bearer {key}"},
-                    ssl=pinned,
-                    allow_redirects=False,
-                ) as response:
-                    if response.status != 200:
-                        raise SimulationError(
-                            f"the Pod of the simulation responded with status {response.status}"
-                        )
-                    return await read_body(response, ANSWER)
-            except aiohttp.ClientConnectorError as error:
-                # The container runs, but does not listen yet.
-                if not isinstance(error.os_error, ConnectionRefusedError) or clock() > end:
-                    raise SimulationError(
-                        f"cannot connect to the Pod of the simulation at {address}: {error}"
-                        f"{await job.end_of_pod()}; a NetworkPolicy must let the operator in"
-                    ) from None
-            except (aiohttp.ClientError, TooLargeError) as error:
-                raise SimulationError(
-                    f"the Pod of the simulation does not answer: {error}{await job.end_of_pod()}"
-                ) from None
-            await asyncio.sleep(_POLL)

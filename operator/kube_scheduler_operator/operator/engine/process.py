@@ -70,6 +70,7 @@ from .reconcile import reconcile
 from .serving import Serving, ServingSources
 from .snapshot_metrics import SnapshotMetrics
 from .snapshots import take_snapshot
+from .upgrade_run import UpgradeRunner, upgrades_in_cluster
 from .watches import watches
 
 log = logging.getLogger(__name__)
@@ -145,6 +146,7 @@ class Operator:
         self._restored_at: datetime | None = None
         self._executor: Executor | None = None
         self._placements: PlacementRunner | None = None
+        self._upgrades: UpgradeRunner | None = None
         self._recorder: EventRecorder | None = None
         self._log_level = ""
         self._version = FollowedVersion()
@@ -341,7 +343,8 @@ class Operator:
         """Drop the state of earlier reconciles: another process may have led since."""
         self._queue = WorkQueue(observer=self._metrics.queue)
         self._poller = self._make_poller()
-        self._executor, self._recorder, self._placements = None, None, None
+        self._executor, self._recorder = None, None
+        self._placements, self._upgrades = None, None
         self._last_error = self._failing = ""
         self._reconciled_at = self._succeeded_at = None
 
@@ -359,11 +362,12 @@ class Operator:
             return
         executor = Executor(api, self._store, recorder)
         self._executor, self._recorder = executor, recorder
-        placements = PlacementRunner(
-            in_cluster(api, self._platform, self._settings),
-            lambda: self._wake(urgent=False),
-        )
-        self._placements = placements
+        # A copy of the cluster has tens of megabytes, so there is one.
+        common = api, self._platform, self._settings, asyncio.Lock()
+        wake = partial(self._wake, urgent=False)
+        placements = PlacementRunner(in_cluster(*common), wake)
+        upgrades = UpgradeRunner(upgrades_in_cluster(*common), wake)
+        self._placements, self._upgrades = placements, upgrades
         self._queue.add()  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
         polling = asyncio.create_task(
@@ -390,6 +394,7 @@ class Operator:
             for task in background:
                 task.cancel()
             await placements.close()
+            await upgrades.close()
             await asyncio.gather(*background, return_exceptions=True)
         await reconciling
         if watching.done():
@@ -612,6 +617,7 @@ class Operator:
             bindings_unread=poller.unread(BINDINGS),
             assignment_way=self._ways.way,
             placement_answers=self._placements.answers if self._placements else {},
+            upgrade_answers=self._upgrades.answers if self._upgrades else {},
         )
 
     def _decide(self, snapshot: Snapshot, recorder: EventRecorder) -> Plan:
@@ -622,6 +628,8 @@ class Operator:
             self._poller.served = plan.served
         if self._placements is not None and plan.simulations is not None:
             self._placements.follow(plan.simulations)
+        if self._upgrades is not None and plan.upgrades is not None:
+            self._upgrades.follow(plan.upgrades)
         return plan
 
     def _queue_next(self, executor: Executor, plan: Plan, *, at_once: bool) -> None:

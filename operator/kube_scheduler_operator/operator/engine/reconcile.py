@@ -33,6 +33,7 @@ from .held_edits import (
     run_agents,
 )
 from .stages import Containment, Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
+from .upgrade_checks import check_managed, check_static_pods
 
 Reconcile = Callable[[Containment], Reconciled]
 
@@ -112,6 +113,9 @@ def _manage_static_pods(attempt: Containment) -> Reconciled:
         if isinstance(written, Plan):
             return Reconciled(everywhere, written)
         prepared = PreparedRevision(kept, edits.decided, edits, agents, written)
+        # On request, what a newer version changes; nothing waits for it.
+        upgrade = attempt("check upgrade", check_static_pods, everywhere.image, prepared)
+        prepared = replace(prepared, upgrade=upgrade or prepared.upgrade)
     prepared = replace(prepared, failures=attempt.failures)
     # A revision has configuration, Pod and credentials.
     filled = attempt("fill revision", steps.fill_revision, prepared)
@@ -159,6 +163,8 @@ def _manage_without_static_pods(attempt: Containment) -> Reconciled:
         diagnoses = attempt("diagnose", steps.diagnose, secondary)
     else:
         secondary = _observe_schedulers(attempt)
+    upgrade = attempt("check upgrade", check_managed, image, requested)
+    requested = replace(requested, upgrade=upgrade or requested.upgrade)
     everywhere = Everywhere(record or {}, image, secondary, loads, diagnoses or Diagnoses())
     # Conditions, statuses, ClusterOperator.
     report = managed_steps.report_schedulers

@@ -23,6 +23,7 @@ from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
 from ..controlplane.rollout.observe import Observation
+from ..controlplane.upgrade_check import UpgradeCheck
 from ..extenders.agents import ControlPlaneAgents
 from ..loadpolicy.reconcile import LoadPolicies
 from ..model.plan import Action, Plan
@@ -79,6 +80,7 @@ class PreparedRevision:
     agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
     # the write of `spec.observedConfig`; empty if it is up to date
     observing: tuple[Action, ...] = ()
+    upgrade: UpgradeCheck = field(default_factory=UpgradeCheck)  # of a newer version, on request
     failures: tuple[Finding, ...] = ()  # the unexpected errors of earlier steps
 
     @property
@@ -115,6 +117,7 @@ class Requested:
     control_plane: EffectiveControlPlane | None = None  # None after an unexpected error
     managed: ManagedScheduler = field(default_factory=ManagedScheduler)
     findings: tuple[Finding, ...] = ()  # also about attached objects
+    upgrade: UpgradeCheck = field(default_factory=UpgradeCheck)  # of a newer version, on request
 
     @property
     def settings(self) -> SettingsResult | None:
@@ -140,6 +143,7 @@ FAILURES: Final[Mapping[str, tuple[str, bool]]] = {
     "run agents": (names.SCHEDULER_EXTENDERS_DEGRADED, False),
     "write observed config": (names.CONFIG_OBSERVATION_DEGRADED, False),
     "fill revision": (names.REVISION_DEGRADED, False),
+    "check upgrade": (names.CONFIG_OBSERVATION_DEGRADED, False),
     "check placements": (names.REVISION_DEGRADED, False),
     "release edits": (names.REVISION_DEGRADED, False),
     "revise": (names.REVISION_DEGRADED, False),

@@ -27,7 +27,11 @@ from ...config.effective.attachment import (
 )
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
 from ...config.effective.control_plane.overrides import ARGUMENTS
-from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
+from ...config.effective.control_plane.recorded_inputs import (
+    NOT_RECORDED,
+    RecordedInputs,
+    read_inputs,
+)
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
@@ -306,7 +310,8 @@ def report(
                 _marked_settings(prepared.settings, revised),
                 snapshot.now,
                 check.record if check is not None else None,
-                check.events if check is not None else (),
+                (*(check.events if check is not None else ()), *prepared.upgrade.events),
+                prepared.upgrade.record,
             ),
         )
     return Plan(
@@ -320,9 +325,11 @@ def report(
             prepared.agents.requeue_after,
             prepared.adopted.requeue_after,
             check.requeue_after if check is not None else None,
+            prepared.upgrade.requeue_after,
         ),
         write_sets=prepared.agents.write_sets,
         simulations=_simulations(check),
+        upgrades=prepared.upgrade.questions,
     )
 
 
@@ -346,6 +353,7 @@ def _conditions(
         *constant_conditions(snapshot),
         *rollout_conditions(rolled),
         *((check.condition,) if check is not None and check.condition is not None else ()),
+        *filter(None, (prepared.upgrade.condition,)),
         *everywhere.secondary.conditions,
         *everywhere.diagnoses.conditions,
         *everywhere.loads.conditions,
@@ -424,10 +432,10 @@ def _unused(revised: Revised | None) -> str:
 
 
 def _marked_settings(settings: SettingsResult | None, revised: Revised) -> SettingsResult | None:
-    """The result for OperatorSettings; the part about edits that wait is always in use."""
+    """The result for OperatorSettings; the parts about checks are always in use."""
     if settings is None or settings.spec is None:
         return settings
-    own = {key: value for key, value in settings.spec.items() if key != "placementCheck"}
+    own = {key: value for key, value in settings.spec.items() if key not in NOT_RECORDED}
     used = _used_inputs(revised).own_settings.get(names.CLUSTER, {})
     return settings if own == used else replace(settings, unused=_unused(revised))
 

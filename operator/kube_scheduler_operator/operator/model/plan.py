@@ -7,11 +7,13 @@ they report errors. The events of an action are sent after it succeeded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...base.objects import Object
+from ...config.effective.upgrades import Upgrade
+from ...config.language.versions import Version
 from ...kube.api import EventType
 from ...kube.resource import ObjectRef, Resource
 from .snapshot import CheckIdentity, PendingPod
@@ -89,6 +91,25 @@ class PlacementQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeQuestion:
+    """A check of a newer version, which the engine runs; a later snapshot has the answer."""
+
+    identity: CheckIdentity
+    upgrades: Callable[[], Sequence[Upgrade]]  # the schedulers; composed once, when it is run
+    target: Version
+    image: str  # of the kube-scheduler in use
+    command: tuple[str, ...]  # the command that runs kube-scheduler in both images
+    next_image: str  # of the kube-scheduler of the target
+    seconds: int  # limit from the request to the answer
+    named: bool = False  # whether users have named `next_image`
+    problem: str = ""  # why no kube-scheduler can be run; empty if one can
+    # name -> spec of SchedulerExtenders and LoadPolicies, by which agents decide
+    extenders: Mapping[str, Any] = field(default_factory=dict)
+    load_policies: Mapping[str, Any] = field(default_factory=dict)
+    turn: str = "upgrade"
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     actions: tuple[Action, ...] = ()  # writes, in order; empty in a steady state
     reports: tuple[Action, ...] = ()  # status writes; independent of the actions
@@ -100,6 +121,8 @@ class Plan:
     served: frozenset[str] | None = None  # schedulerNames that a scheduler serves; None: unknown
     # the simulations of edits to run, and no other ones; empty: none is needed; None: not known
     simulations: tuple[PlacementQuestion, ...] | None = None
+    # the checks of newer versions to run, likewise
+    upgrades: tuple[UpgradeQuestion, ...] | None = None
     failures: tuple[str, ...] = ()  # messages of the steps that raised an unexpected error
 
 

@@ -93,6 +93,14 @@ class PlacementAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeAnswer:
+    identity: CheckIdentity
+    result: str  # NothingFound, Changes or NotKnown
+    message: str  # the report in lines, the summary first
+    tried: bool = True  # whether kube-schedulers were run; else only the rules are known
+
+
+@dataclass(frozen=True, slots=True)
 class Secondaries:
     schedulers: Mapping[str, Object] = field(default_factory=dict)  # SecondarySchedulers, by name
     # SecondaryScheduler -> kind -> name -> the objects created for it, and their pods
@@ -184,6 +192,8 @@ class Snapshot:
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
     # the answers of the simulations that were requested
     placement_answers: Mapping[CheckIdentity, PlacementAnswer] = field(default_factory=dict)
+    # those of the requested checks of newer versions
+    upgrade_answers: Mapping[CheckIdentity, UpgradeAnswer] = field(default_factory=dict)
 
     @property
     def status(self) -> Object:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...base import names
 from ...base.objects import Object, mapping
+from ...config.effective.settings.upgrade_check import FIELD
 from ...config.effective.settings.validate import SettingsResult
 from ...kube.resource import OPERATOR_SETTINGS
 from ..model.plan import Action, Event
@@ -18,17 +19,20 @@ def report_settings(
     now: datetime,
     check: Mapping[str, Any] | None = None,
     check_events: tuple[Event, ...] = (),
+    upgrade: Mapping[str, Any] | None = None,
 ) -> tuple[Action, ...]:
     """Write the status of OperatorSettings "cluster" unless it is up to date.
 
-    `check` is the last check of placements; None keeps the recorded one. `check_events` are sent
-    when it is written.
+    `check` is the last check of placements, and `upgrade` that of a newer version; None keeps the
+    recorded one. `check_events` are sent when they are written.
     """
     obj = (objects or {}).get(names.CLUSTER)
     if obj is None or result is None:
         return ()
     status = accepted_status(OPERATOR_SETTINGS, obj, result, now)
-    recorded = mapping(obj.get("status")).get("placementCheck") if check is None else check
-    if recorded:
-        status["placementCheck"] = dict(recorded)
+    before = mapping(obj.get("status"))
+    for field, made in (("placementCheck", check), (FIELD, upgrade)):
+        recorded = before.get(field) if made is None else made
+        if recorded:
+            status[field] = dict(recorded)
     return accepted_write(OPERATOR_SETTINGS, obj, status, *check_events)

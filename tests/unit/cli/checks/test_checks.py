@@ -502,6 +502,8 @@ def test_a_scheduler_that_is_not_ready(
         ("StaticPodsAvailable", "False", CheckState.FAILED),
         ("SchedulersAvailable", "False", CheckState.FAILED),
         ("NextVersionUpgradeable", "False", CheckState.WARNING),
+        ("UpgradeCheckPassed", "False", CheckState.WARNING),
+        ("UpgradeCheckPassed", "Unknown", CheckState.OK),
         ("VersionSkew", "True", CheckState.WARNING),
         ("KubeadmUpgrade", "True", CheckState.WARNING),
         ("StaticPodsAvailable", "True", CheckState.OK),

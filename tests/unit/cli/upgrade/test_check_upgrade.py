@@ -12,9 +12,7 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.upgrade import programs, steps
-from kube_scheduler_operator.cli.upgrade.programs import Program
-from kube_scheduler_operator.cli.upgrade.report import Placements
+from kube_scheduler_operator.cli.upgrade import programs, trials
 from kube_scheduler_operator.config.effective.upgrades import UpgradedContent
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.resource import (
@@ -27,6 +25,8 @@ from kube_scheduler_operator.kube.resource import (
 from kube_scheduler_operator.operator.secondary.content import config_map
 from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 from kube_scheduler_operator.simulate.edit_effect import EditEffect, Loss
+from kube_scheduler_operator.simulate.upgrade_programs import Program
+from kube_scheduler_operator.simulate.upgrade_report import Placements
 
 from ....builders import secondary
 from ....desired import desired_secondary
@@ -99,7 +99,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> dict[str, EditEffect]:
         old, new = before[0].version, after[0].version
         return Placements(old, new, effects.get(new.short, EditEffect(tried=1)))
 
-    monkeypatch.setattr(steps, "placements_of", placements)
+    monkeypatch.setattr(trials, "placements_of", placements)
     return effects
 
 

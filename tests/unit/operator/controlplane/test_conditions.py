@@ -23,6 +23,7 @@ from kube_scheduler_operator.operator.controlplane.conditions import (
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.operator.controlplane.rollout import installer_pods as installers
+from kube_scheduler_operator.operator.controlplane.rollout.kubeadm_upgrades import Request
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
 from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
 from kube_scheduler_operator.operator.controlplane.rollout.rollout_step import RolloutStep
@@ -508,6 +509,26 @@ def test_an_upgrade_on_a_node_that_is_not_observed_is_not_known() -> None:
     assert conditions_of(shown, platform=OPENSHIFT)[names.KUBEADM_UPGRADE].status == "False"
     read = conditions_of(cluster(1, 1, disks=disks))[names.KUBEADM_UPGRADE]
     assert (read.status, read.message) == ("False", "")
+
+
+def test_a_followed_upgrade_names_what_the_check_of_its_version_had_found() -> None:
+    disks = {"a": NodeDisk(1, labelled=1)}
+    shown = cluster(1, disks=disks)
+    request = Request("registry.k8s.io/kube-scheduler:v1.36.3", "registry.k8s.io/x:v1.35.4")
+    shown = replace(shown, requests={"a": request})
+    record = {
+        "version": "1.36", "result": "Changes", "checked": "2026-01-01T00:00:00Z",
+        "message": "something changes\n1.36: a line",
+    }  # fmt: skip
+    written = 'node "a": kubeadm wrote registry.k8s.io/kube-scheduler:v1.36.3; a revision with it '
+    for version, known in (("1.36", True), ("1.37", False)):
+        status = {"upgradeCheck": {**record, "version": version}}
+        settings = {"cluster": builders.operator_settings(status=status)}
+        upgrade = conditions_of(shown, operator_settings=settings)[names.KUBEADM_UPGRADE]
+        assert (upgrade.status, upgrade.reason) == ("True", "Requested")
+        assert upgrade.message.startswith(f"{written}follows")
+        of_check = "; the check of 1.36 at 2026-01-01T00:00:00Z: something changes"
+        assert upgrade.message.endswith(of_check) == known
 
 
 def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:

@@ -36,6 +36,7 @@ STEPS = (
     "keep edits back",
     "run agents",
     "write observed config",
+    "check upgrade",
     "fill revision",
     "check placements",
     "release edits",

@@ -19,7 +19,7 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.resource import JOBS, NODES, PODS
-from kube_scheduler_operator.operator.engine import placement_run
+from kube_scheduler_operator.operator.engine import placement_run, simulation_pod
 from kube_scheduler_operator.operator.engine.placement_run import (
     Omissions,
     PlacementRunner,
@@ -411,9 +411,9 @@ async def kubelet(
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = int(listening.getsockname()[1])
-    monkeypatch.setattr(placement_run, "PORT", port)
-    monkeypatch.setattr(placement_run, "_POLL", 0.02)
-    monkeypatch.setattr(placement_run, "_CONNECTING", 2.0)
+    monkeypatch.setattr(simulation_pod, "PORT", port)
+    monkeypatch.setattr(simulation_pod, "_POLL", 0.02)
+    monkeypatch.setattr(simulation_pod, "_CONNECTING", 2.0)
     api.served |= {JOBS, NODES, PODS}
     api.routes["/version"] = version
     status = {
@@ -436,7 +436,7 @@ async def simulated(
     async with ApiClient(api.credentials(), field_manager="test") as client:
         asked = replace(question(), situation=situation)
         asked = replace(asked, before=before) if before is not None else asked
-        return await in_cluster(client, KUBEADM, settings)(asked)
+        return await in_cluster(client, KUBEADM, settings, asyncio.Lock())(asked)
 
 
 def writes(api: FakeApi) -> list[str]:

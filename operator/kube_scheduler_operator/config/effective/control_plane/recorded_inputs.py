@@ -42,7 +42,7 @@ _SECONDARY_BYTES: Final = 64 * 1024
 """The longest record of a SecondaryScheduler; the API server takes annotations of 256 KiB."""
 
 
-_NOT_RECORDED: Final = frozenset({"placementCheck"})
+NOT_RECORDED: Final = frozenset({"placementCheck", "upgradeCheck"})
 """The fields of `OperatorSettings.spec` that no revision contains."""
 
 UNRECORDED: Final = (
@@ -70,7 +70,7 @@ class RecordedInputs:
         """The part of OperatorSettings' spec that a revision contains, by name."""
         if self.operator_settings is None:
             return {}
-        spec = {k: v for k, v in self.operator_settings.items() if k not in _NOT_RECORDED}
+        spec = {k: v for k, v in self.operator_settings.items() if k not in NOT_RECORDED}
         return {names.CLUSTER: spec} if spec or not self.operator_settings else {}
 
 
@@ -195,7 +195,7 @@ class ObjectEdit(NamedTuple):
     @property
     def not_recorded(self) -> frozenset[str]:
         """The fields of its spec that no revision contains."""
-        return _NOT_RECORDED if self.kind == "OperatorSettings" else frozenset()
+        return NOT_RECORDED if self.kind == "OperatorSettings" else frozenset()
 
 
 def changed_objects(before: RecordedInputs, after: RecordedInputs) -> tuple[ObjectEdit, ...]:

@@ -33,6 +33,7 @@ from .requested_pod import (
     host_file_problems,
     requested_pod,
 )
+from .upgrade_check import FIELD
 
 # --- placementCheck ------------------------------------------------------------------------------
 
@@ -95,6 +96,7 @@ NO_EFFECT: Final = "NotSupported"
 
 PODS: Final = (SPEC, "pods")
 CHECK: Final = (SPEC, "placementCheck")
+UPGRADE: Final = (SPEC, FIELD)
 MANAGED_FIELDS: Final = ("resources", "priorityClassName")
 """The fields that the Deployment in place of the control plane's scheduler supports as well."""
 
@@ -236,6 +238,10 @@ def _explained(problem: Problem) -> Problem:
     """Name the usual cause of an error of the schema."""
     if problem.path == (*CHECK, "mode") and problem.reason == INVALID_TYPE:
         return replace(problem, fix='write "Off" in quotes: YAML reads Off as false')
+    if problem.path == (*UPGRADE, "version") and problem.reason == INVALID_TYPE:
+        return replace(problem, fix='write "1.37" in quotes: YAML reads 1.37 as a number')
+    if problem.path == (*UPGRADE, "version") and problem.reason == INVALID_VALUE:
+        return replace(problem, fix='write a minor version, such as "1.37"')
     return problem
 
 

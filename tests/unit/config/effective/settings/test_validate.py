@@ -16,6 +16,10 @@ from kube_scheduler_operator.config.effective.settings.requested_pod import (
     HostFile,
     RequestedPod,
 )
+from kube_scheduler_operator.config.effective.settings.upgrade_check import (
+    UpgradeRequest,
+    upgrade_request,
+)
 from kube_scheduler_operator.config.effective.settings.validate import (
     DEFINITION,
     NODE_DOMAINS,
@@ -25,6 +29,7 @@ from kube_scheduler_operator.config.effective.settings.validate import (
     placement_settings,
     validate_settings,
 )
+from kube_scheduler_operator.config.language.versions import Version
 
 from .....builders import operator_settings
 from .....odd_json import nested
@@ -385,3 +390,36 @@ def test_an_approval_of_a_secondary_scheduler_is_read_by_its_name() -> None:
     (finding,) = checked(approvedSchedulers={"batch": "yes\n"}).findings
     assert 'placementCheck.approvedSchedulers.batch: "yes' in finding.text
     assert "\n" not in finding.text
+
+
+# --- spec.upgradeCheck ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ({"version": 1.37},
+         'version: must be a string; write "1.37" in quotes: YAML reads 1.37 as a number'),
+        ({"version": "1.37.2"},
+         'version: "1.37.2" does not match ^(1\\.(0|[1-9][0-9]{0,2}))?$; write a minor version, '
+         'such as "1.37"'),
+    ],
+)  # fmt: skip
+def test_a_wrong_check_of_a_version_is_an_error_with_a_fix(
+    check: dict[str, Any], message: str
+) -> None:
+    obj = {**operator_settings(), "spec": {"upgradeCheck": check}}
+    found = validate_settings({"cluster": obj}, KUBEADM, NOTHING_ADOPTED)
+    assert found is not None
+    (finding,) = found.findings
+    assert finding.text.removeprefix("OperatorSettings/cluster spec.upgradeCheck.") == message
+    assert upgrade_request({"upgradeCheck": {"version": "soon"}}) is None
+
+
+def test_a_check_of_a_version_has_the_version_and_an_image() -> None:
+    assert upgrade_request(None) is None
+    for unset in ({}, {"version": ""}, {"version": "", "image": ""}):
+        assert upgrade_request({"upgradeCheck": unset}) is None
+    assert upgrade_request({"upgradeCheck": {"version": "1.37"}}) == UpgradeRequest(Version(1, 37))
+    image = {"version": "1.37", "image": "a:v1.37.2"}
+    assert upgrade_request({"upgradeCheck": image}) == UpgradeRequest(Version(1, 37), "a:v1.37.2")

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from ...base.field_types import document_of
-from ...base.findings import listing
-from ...base.foreign_text import foreign
-from ...base.limits import MESSAGE_LENGTH
-from ...config.language.versions import Version
-from ...simulate.edit_effect import EditEffect
+from ..base.field_types import document_of
+from ..base.findings import listing
+from ..base.foreign_text import foreign
+from ..base.limits import MESSAGE_LENGTH
+from ..config.language.versions import Version
+from .edit_effect import EditEffect
 
 NOTHING, CHANGES, NOT_KNOWN = 0, 1, 2
 """Exit codes, as those of `check` and `simulate`."""
 _CHANGE: Final = "the upgrade"
+_MOST_LINES: Final = 16
+_LONGEST_LINE: Final = 450
+"""Of a message, together within MESSAGE_LENGTH."""
 _WORDS: Final = {NOTHING: "nothing", CHANGES: "changes", NOT_KNOWN: "notKnown"}
 
 
@@ -153,6 +156,21 @@ class UpgradeReport:
         if self.notes:
             yield ""
             yield from (f"note: {note}" for note in self.notes)
+
+    def described(self) -> str:
+        """Return the most important lines, for messages."""
+        lines = [
+            f"{step.version.short}, {step.scheduler}: {line}"
+            for _, steps in self._by_version
+            for step in steps
+            for line in step.lines()
+        ]
+        lines += [f"note: {note}" for note in self.notes]
+        shown = [foreign(line, _LONGEST_LINE) for line in lines[:_MOST_LINES]]
+        if more := len(lines) - len(shown):
+            command = f"kubectl scheduler check --upgrade {self.target.short}"
+            shown.append(f"and {more} more lines: `{command}` prints all")
+        return "\n".join((self._summary(), *shown))
 
     def _summary(self) -> str:
         by_version = dict(self._by_version)

@@ -2,63 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
-from ...config.effective.upgrades import Upgrade, UpgradedContent
-from ...config.language.validation.upgrades import UpgradeStep
-from ...config.language.versions import Version
-from ...simulate.process import SimulationError
-from ..simulation.run import Simulation
-from .placements import placements_of
-from .programs import Program, Programs, gates_of, how_to_get, refusal, without_impossible_gates
-from .report import Placements, SchedulerStep, UpgradeReport
+from ..config.effective.upgrades import Upgrade, UpgradedContent
+from ..config.language.validation.upgrades import UpgradeStep
+from ..config.language.versions import Version
+from .process import SimulationError
+from .upgrade_programs import Program, gates_of, refusal, without_impossible_gates
+from .upgrade_report import Placements, SchedulerStep, UpgradeReport
 
 _PODS: Final = "which Pods it places differently"
 
 
-@dataclass(frozen=True, slots=True)
-class Pods:
-    """The Pods of a cluster or of files."""
+class Trials(Protocol):
+    """The kube-schedulers that can be run, and the Pods that they try."""
 
-    simulation: Simulation | None
-    missing: str = ""  # why they are not known
+    @property
+    def missing_pods(self) -> str:
+        """Why no Pods are tried; empty if they are."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is not considered, a sentence each."""
+
+    def program(self, upgrade: Upgrade, version: Version) -> Program | None:
+        """Return the kube-scheduler of a version that decides as the scheduler does."""
+
+    def why_none(self, upgrade: Upgrade, version: Version) -> str:
+        """Say why it is missing."""
+
+    async def placements(
+        self, before: tuple[Program, UpgradedContent], after: tuple[Program, UpgradedContent]
+    ) -> Placements:
+        """Try the Pods that a content serves with both.
+
+        Raises:
+            SimulationError: a kube-scheduler could not be run.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class NoTrials:
+    """Only the rules are known."""
+
+    why: str
+    notes: Sequence[str] = ()
+
+    @property
+    def missing_pods(self) -> str:
+        return self.why
+
+    def program(self, _upgrade: Upgrade, _version: Version) -> Program | None:
+        return None
+
+    def why_none(self, _upgrade: Upgrade, _version: Version) -> str:
+        return self.why
+
+    async def placements(
+        self, _before: tuple[Program, UpgradedContent], _after: tuple[Program, UpgradedContent]
+    ) -> Placements:
+        raise SimulationError(self.why)
 
 
 async def upgrade_report(
-    upgrades: Sequence[Upgrade], pods: Pods, programs: Programs, target: Version
+    upgrades: Sequence[Upgrade], trials: Trials, target: Version
 ) -> UpgradeReport:
     """Check all schedulers in every minor version up to `target`."""
     steps = []
     for upgrade in upgrades:
-        walk = _Walk(upgrade, pods, programs)
+        walk = _Walk(upgrade, trials)
         steps += [await walk.step(step) for step in upgrade.steps(target)]
-    notes = list(pods.simulation.notes) if pods.simulation is not None else []
     current = {upgrade.title: upgrade.version for upgrade in upgrades}
-    return UpgradeReport(target, current, steps, notes)
+    return UpgradeReport(target, current, steps, list(trials.notes))
 
 
 class _Walk:
     """One scheduler, from version to version."""
 
-    def __init__(self, upgrade: Upgrade, pods: Pods, programs: Programs) -> None:
+    def __init__(self, upgrade: Upgrade, trials: Trials) -> None:
         self._upgrade = upgrade
-        self._pods = pods
-        self._programs = programs
-        self._before = self._program(upgrade.version)  # the newest that was compared
+        self._trials = trials
+        self._before = trials.program(upgrade, upgrade.version)  # the newest that was compared
         self._contents = upgrade.contents(upgrade.version)  # what that runs
         self._broken = False  # whether the version before does not start
-
-    def _program(self, version: Version) -> Program | None:
-        """Return the kube-scheduler of a version that decides as the scheduler does."""
-        program = self._programs.of(version)
-        return program if program is not None and (program.named or self._upgrade.stock) else None
 
     async def step(self, step: UpgradeStep) -> SchedulerStep:
         """Check the next version."""
         found = _Found(list(step.refused))
-        program = self._program(step.version)
+        program = self._trials.program(self._upgrade, step.version)
         if program is None:
             found.unknown += filter(None, (step.unknown, step.pre_release))
             found.unknown.append(f"{_PODS}: {self._why_none(step.version)}")
@@ -82,20 +115,18 @@ class _Walk:
         )
 
     def _why_none(self, version: Version) -> str:
-        if self._upgrade.stock or self._programs.of(version) is None:
-            return how_to_get(version)
-        return f"name the kube-scheduler of its {version.short} image with --kube-scheduler PATH"
+        return self._trials.why_none(self._upgrade, version)
 
     async def _try(self, program: Program, step: UpgradeStep, found: _Found) -> None:
         """Give what the version would run to its kube-scheduler."""
         contents = self._upgrade.contents(step.version)
         possible = [without_impossible_gates(content, step.version) for content in contents]
-        problems = list(_refusals(program, possible))
+        problems = await _refusals(program, possible)
         given = possible
         if step.refused:  # what an older version refuses is its own error
             older = Version(step.version.major, step.version.minor - 1)
             given = [without_impossible_gates(content, older) for content in contents]
-            found.answer = next(iter(_refusals(program, given)), "")
+            found.answer = next(iter(await _refusals(program, given)), "")
         elif problems and not self._broken:
             found.answer = problems[0]
             found.errors += (f"kube-scheduler {program.version} ends: {each}" for each in problems)
@@ -112,14 +143,13 @@ class _Walk:
     ) -> None:
         before, old = self._before, self._contents
         self._before, self._contents = program, contents
-        simulation = self._pods.simulation
-        if simulation is None:
-            found.unknown.append(f"{_PODS}: {self._pods.missing}")
+        if missing := self._trials.missing_pods:
+            found.unknown.append(f"{_PODS}: {missing}")
         elif before is None:
             found.unknown.append(f"{_PODS}: {self._why_none(self._upgrade.version)}")
         else:
             for was, now in zip(old, contents, strict=False):
-                compared = await placements_of(simulation, (before, was), (program, now))
+                compared = await self._trials.placements((before, was), (program, now))
                 found.placements.append(compared)
 
 
@@ -127,11 +157,13 @@ def _gates(contents: Sequence[UpgradedContent]) -> set[str]:
     return {name for content in contents for name in gates_of(content)}
 
 
-def _refusals(program: Program, contents: Sequence[UpgradedContent]) -> Iterator[str]:
+async def _refusals(program: Program, contents: Sequence[UpgradedContent]) -> list[str]:
+    problems = []
     for content in contents:
-        problem = refusal(program, content)
+        problem = await refusal(program, content)
         if problem is not None:
-            yield f"{content.title}: {problem}" if content.title else problem
+            problems.append(f"{content.title}: {problem}" if content.title else problem)
+    return problems
 
 
 @dataclass(slots=True)
