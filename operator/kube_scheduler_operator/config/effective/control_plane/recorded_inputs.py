@@ -160,6 +160,15 @@ def read_inputs(text: str) -> RecordedInputs | None:
     )
 
 
+def settings_in(text: str) -> Mapping[str, Any] | None:
+    """The part of OperatorSettings in what `record` wrote, without empty fields; None: unknown."""
+    inputs = read_inputs(text)
+    if inputs is None:
+        return None
+    own = inputs.own_settings.get(names.CLUSTER, {})
+    return {key: value for key, value in own.items() if value}
+
+
 def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
     """List the edited fields of Scheduler, KubeScheduler and SecondaryScheduler, one sentence each.
 
