@@ -9,7 +9,8 @@ from ...base import names
 from ...base.json_text import parse_json
 from ...base.templates import canonical_json
 from ...config.effective.attachment import CONTROL_PLANE
-from ...config.effective.control_plane.recorded_inputs import settings_in
+from ...config.effective.control_plane.recorded_inputs import contained_settings, settings_in
+from ...config.effective.control_plane.scheduler import EffectiveControlPlane
 from ...kube.resource import KUBE_SCHEDULERS
 from ..controlplane.managed import managed_name
 from ..controlplane.revision.content import RevisionContent
@@ -40,7 +41,7 @@ def of_static_pods(
         return secondary.in_use
     return {
         **secondary.in_use,
-        CONTROL_PLANE: _control_plane(decided, revised, rolled, conditions),
+        CONTROL_PLANE: _control_plane(decided.control_plane, revised, rolled, conditions),
     }
 
 
@@ -57,7 +58,7 @@ def without_static_pods(
 
 
 def _control_plane(
-    decided: DecidedControlPlane,
+    control_plane: EffectiveControlPlane,
     revised: Revised,
     rolled: RolloutStep,
     conditions: Sequence[Condition],
@@ -75,8 +76,9 @@ def _control_plane(
     if composed is not None:
         wanted = _configuration(composed)
     else:
-        config = decided.control_plane.composition.config
-        wanted = Configuration(parse_json(canonical_json(config or {})))
+        config, settings = control_plane.composition.config, control_plane.settings
+        own = contained_settings(settings.spec if settings is not None else None)
+        wanted = Configuration(parse_json(canonical_json(config or {})), settings=own)
     running = tuple(_configuration(revision.content) for revision in known) if is_known else ()
     return replace(in_use, composed=wanted, running=running)
 

@@ -42,7 +42,8 @@ def in_use(
     if desired is not None:
         composed = _configuration(desired, _settings(state.obj))
     else:
-        composed = Configuration(parse_json(canonical_json(composition.config)))
+        config, own = parse_json(canonical_json(composition.config)), _settings(state.obj)
+        composed = Configuration(config, settings=settings_in(own))
     running = tuple(
         _configuration(content_of(obj), _settings(obj))
         for content_hash in sorted(serving)

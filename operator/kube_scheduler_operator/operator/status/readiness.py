@@ -19,7 +19,7 @@ TYPES: Final = (names.READY, names.RECONCILING, names.STALLED)
 
 UNSEEN: Final = -1
 """The observedGeneration of an object that the operator has not seen, by default in its CRD."""
-LESS: Final = frozenset({"NodesUnknown", "ExporterNotReady"})
+ON_SOME_NODES: Final = frozenset({"NodesUnknown", "ExporterNotReady"})
 """Reasons of Degraded of an object that is in use all the same: some nodes are without it."""
 
 HELD: Final = (
@@ -42,7 +42,7 @@ class _Rule(NamedTuple):
 
 _RULES: Final = (
     _Rule(names.STALLED, names.ACCEPTED, "False", but=frozenset({names.REASON_WAITING})),
-    _Rule(names.STALLED, names.DEGRADED, "True", but=LESS),
+    _Rule(names.STALLED, names.DEGRADED, "True", but=ON_SOME_NODES),
     _Rule(
         names.STALLED,
         names.PLACEMENT_CHECK_PROGRESSING,

@@ -12,6 +12,7 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
 )
@@ -92,6 +93,23 @@ def test_an_invalid_profile_writes_only_statuses(cluster: FakeCluster) -> None:
         "replace status KubeScheduler cluster": 1,
         "replace status ClusterOperator kube-scheduler": 1,
     }
+
+
+def test_an_invalid_scheduler_runs_its_objects_as_before(cluster: FakeCluster) -> None:
+    agent = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 80}}]}
+    cluster.extender("safe", scheduler="beta", agent=agent)
+    cluster.settle()
+
+    def conditions() -> list[tuple[str, str, str]]:
+        attached = ((SCHEDULER_PROFILES, "beta-x"), (SCHEDULER_EXTENDERS, "safe"))
+        types = (names.READY, names.RECONCILING, names.STALLED)
+        return [condition_of(cluster.get(*one), type_) for one in attached for type_ in types]
+
+    before = conditions()
+    cluster.secondary("beta", profiles=[{"schedulerName": "beta", "plugins": MISSPELT}])
+    cluster.settle()
+    assert condition_of(cluster.get(SECONDARY_SCHEDULERS, "beta"), names.STALLED)[0] == "True"
+    assert conditions() == before
 
 
 def test_an_edit_without_effect_rolls_out_nothing(cluster: FakeCluster) -> None:

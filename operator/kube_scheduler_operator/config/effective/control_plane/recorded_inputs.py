@@ -161,12 +161,14 @@ def read_inputs(text: str) -> RecordedInputs | None:
 
 
 def settings_in(text: str) -> Mapping[str, Any] | None:
-    """The part of OperatorSettings in what `record` wrote, without empty fields; None: unknown."""
+    """`contained_settings` of what `record` wrote; None: unknown."""
     inputs = read_inputs(text)
-    if inputs is None:
-        return None
-    own = inputs.own_settings.get(names.CLUSTER, {})
-    return {key: value for key, value in own.items() if value}
+    return contained_settings(inputs.operator_settings) if inputs is not None else None
+
+
+def contained_settings(spec: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The part of OperatorSettings' spec that a revision contains, without empty fields."""
+    return {k: v for k, v in (spec or {}).items() if v and k not in _NOT_RECORDED}
 
 
 def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
