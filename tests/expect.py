@@ -102,6 +102,15 @@ def expect_accepted(status: Mapping[str, Any]) -> None:
     assert condition_in(status["conditions"], names.ACCEPTED) == ("True", "Accepted", "")
 
 
+def expect_forgotten(status: Mapping[str, Any], **kept: Any) -> None:
+    """Nothing is left of the status but `kept`, and that the object is not in use."""
+    conditions = {one["type"]: one for one in status["conditions"]}
+    assert set(conditions) == {names.READY, names.RECONCILING, names.STALLED}
+    expect_condition(status["conditions"], names.READY, "Unknown", "Removed", "not in use")
+    fields = ("conditions", "observedGeneration")
+    assert {key: value for key, value in status.items() if key not in fields} == kept
+
+
 def expect_rejected(status: Mapping[str, Any], reason: str, *parts_of_message: str) -> None:
     """The spec of a user's object is not in use."""
     expect_condition(status["conditions"], names.ACCEPTED, "False", reason, *parts_of_message)

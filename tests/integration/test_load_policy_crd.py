@@ -193,8 +193,19 @@ def test_names_that_pods_could_not_have_are_refused(policies: Kind, name: str) -
 def test_what_kubectl_shows(policies: Kind) -> None:
     name = policies.create({})
     conditions = [
-        {"type": kind, "status": status, "lastTransitionTime": SINCE, "message": f"about {kind}"}
-        for kind, status in (("Accepted", "True"), ("Available", "False"), ("Degraded", "True"))
+        {
+            "type": kind,
+            "status": status,
+            "lastTransitionTime": SINCE,
+            "reason": "R",
+            "message": f"about {kind}",
+        }
+        for kind, status in (
+            ("Accepted", "True"),
+            ("Available", "False"),
+            ("Degraded", "True"),
+            ("Ready", "False"),
+        )
     ]
     status = {
         "observedGeneration": 1,
@@ -212,7 +223,9 @@ def test_what_kubectl_shows(policies: Kind) -> None:
     row = policies.row(name)
     assert row.pop("AGE")
     assert row == {
-        "NAME": name, "SOURCE": "NodeMetrics", "NODES": "3", "KNOWN": "1", "ACCEPTED": "True",
-        "AVAILABLE": "False", "DEGRADED": "True",
+        "NAME": name, "SOURCE": "NodeMetrics", "NODES": "3", "KNOWN": "1", "READY": "False",
+        "REASON": "R",
     }  # fmt: skip
-    assert policies.row(name, "-o", "wide")["MESSAGE"] == "about Degraded"
+    wide = policies.row(name, "-o", "wide")
+    assert (wide["ACCEPTED"], wide["AVAILABLE"], wide["DEGRADED"]) == ("True", "False", "True")
+    assert wide["MESSAGE"] == "about Ready"

@@ -211,5 +211,5 @@ def test_the_columns_show_whether_it_is_in_use(settings: Kind) -> None:
     status = {"accepted": {"pods": EVERYTHING}, "acceptedGeneration": 1, "observedGeneration": 1}
     settings.set_status(CLUSTER, {**status, "conditions": [found, warned]})
     assert settings.get(CLUSTER)["status"]["accepted"] == {"pods": EVERYTHING}
-    row = settings.row(CLUSTER)
+    row = settings.row(CLUSTER, "-o", "wide")
     assert (row["NAME"], row["ACCEPTED"], row["WARNINGS"]) == (CLUSTER, "True", "True")

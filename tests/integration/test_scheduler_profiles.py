@@ -153,7 +153,7 @@ def test_the_accepted_version_is_kept_whole_and_edits_raise_the_generation(profi
     }
     name = profiles.create(spec, status={"accepted": {"a": 1}})
     created = profiles.get(name)
-    assert "status" not in created, "it is a subresource"
+    assert created["status"] == {"observedGeneration": -1}, "it is a subresource"
     condition = {"type": "Accepted", "status": "True", "lastTransitionTime": SINCE}
     status = {
         "observedGeneration": 1,
@@ -173,17 +173,19 @@ def test_the_accepted_version_is_kept_whole_and_edits_raise_the_generation(profi
 def test_kubectl_get(profiles: Kind) -> None:
     name = profiles.create({"schedulerName": "x", "scheduler": "second"})
     condition = {
-        "type": "Accepted", "status": "False", "reason": "LastAcceptedInUse", "message": "why",
+        "status": "False", "reason": "LastAcceptedInUse", "message": "why",
         "lastTransitionTime": SINCE,
     }  # fmt: skip
-    profiles.set_status(name, {"schedulerName": "x", "conditions": [condition]})
+    conditions = [{**condition, "type": type_} for type_ in ("Accepted", "Ready")]
+    profiles.set_status(name, {"schedulerName": "x", "conditions": conditions})
     row = profiles.row(name)
     del row["AGE"]
     assert row == {
-        "NAME": name, "SCHEDULERNAME": "x", "SCHEDULER": "second", "ACCEPTED": "False",
+        "NAME": name, "SCHEDULERNAME": "x", "SCHEDULER": "second", "READY": "False",
+        "REASON": "LastAcceptedInUse",
     }  # fmt: skip
     wide = profiles.row(name, "-o", "wide")
-    assert (wide["REASON"], wide["MESSAGE"]) == ("LastAcceptedInUse", "why")
+    assert (wide["ACCEPTED"], wide["MESSAGE"]) == ("False", "why")
 
 
 def test_the_short_name_and_the_manual(profiles: Kind, api_server: ApiServer) -> None:

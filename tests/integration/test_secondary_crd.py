@@ -158,11 +158,13 @@ def test_kubectl_shows_how_it_does(secondaries: Kind) -> None:
     secondaries.set_status(name, status)
     assert secondaries.get(name)["status"] == status
     row = secondaries.row(name, "-o", "wide")
-    assert {key: value for key, value in row.items() if key != "AGE"} == {
+    assert {key: value for key, value in row.items() if key not in ("AGE", "MESSAGE")} == {
         "NAME": name,
         "NAMESPACE": "kube-system",
         "REPLICAS": "2",
-        "READY": "2",
+        "PODS": "2",
+        "READY": "",
+        "REASON": "",
         "AVAILABLE": "True",
         "PROGRESSING": "False",
         "DEGRADED": "False",

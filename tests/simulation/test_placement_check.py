@@ -20,6 +20,7 @@ from kube_scheduler_operator.operator.status.placement_check import (
     RETRY_SECONDS,
 )
 
+from ..expect import expect_forgotten
 from .invariants import revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, STOCK, Behavior
 from .world import World
@@ -232,8 +233,7 @@ def test_leaving_never_waits_and_coming_back_with_an_edit_does() -> None:
     world.run(15.0)
     ran = record(world)["ran"]
     removed(world)
-    assert record(world) == {"ran": ran}
-    assert settings(world)["status"].keys() == {"placementCheck"}
+    expect_forgotten(settings(world)["status"], placementCheck={"ran": ran})
     world.spec(managementState="Managed")
     world.run(60.0)
     status, reason, message = condition(world)

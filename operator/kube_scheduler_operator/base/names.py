@@ -182,8 +182,14 @@ DEGRADED: Final = "Degraded"
 ASSIGNED: Final = "Assigned"  # informational: new pods that spec.assign selects get its name
 WARNINGS: Final = "Warnings"  # informational: the object is accepted with warnings
 
+# --- conditions on every kind of this group, as kstatus defines them ---------------------------
+READY: Final = "Ready"  # the current generation schedules
+RECONCILING: Final = "Reconciling"  # it will, without an edit
+STALLED: Final = "Stalled"  # it will not without an edit
+
 # --- reasons of conditions --------------------------------------------------------------------
 REASON_HELD: Final = "Held"  # of PlacementCheckProgressing: the edit waits for an approval
+REASON_WAITING: Final = "Waiting"  # of Accepted: the edit waits for the check of placements
 REASON_STARTING: Final = "Starting"  # of Available: it is known to need some more time
 REASON_NOT_MANAGED: Final = "NotManaged"  # of Available: another actor runs it
 

@@ -27,6 +27,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
+from kube_scheduler_operator.operator.status.readiness import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,8 @@ RESOURCES = {
 CRDS: dict[str, dict[str, Any]] = {
     name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in RESOURCES
 }
+OWN = [name for name in CRDS if name.endswith(names.PREFIX)]
+"""The kinds of our group."""
 each_crd = pytest.mark.parametrize("name", CRDS)
 
 
@@ -149,6 +152,23 @@ def test_condition_columns_name_existing_conditions() -> None:
     assert types <= known
 
 
+@pytest.mark.parametrize("name", OWN)
+def test_every_kind_of_the_group_shows_whether_it_is_ready_and_why_not(name: str) -> None:
+    columns = {column["name"]: column for column in version(name)["additionalPrinterColumns"]}
+    for column, field, priority in (
+        ("Ready", "status", 0), ("Reason", "reason", 0), ("Message", "message", 1),
+    ):  # fmt: skip
+        path = f'.status.conditions[?(@.type=="{names.READY}")].{field}'
+        assert columns[column]["jsonPath"] == path
+        assert columns[column].get("priority", 0) == priority
+
+
+@each_crd
+def test_selectable_fields_are_fields_of_the_spec(name: str) -> None:
+    for selectable in version(name).get("selectableFields", ()):
+        assert schema(name, selectable["jsonPath"].removeprefix("."))["type"] == "string"
+
+
 def test_a_profile_has_every_extension_point_with_the_same_schema() -> None:
     """The API server would silently prune a missing extension point."""
     points = schema(names.SCHEDULERPROFILES, "spec.plugins")["properties"]
@@ -211,6 +231,8 @@ def test_only_management_log_levels_and_replicas_have_defaults() -> None:
         f"{names.KUBESCHEDULERS}.spec.managementState": "Managed",
         f"{names.KUBESCHEDULERS}.spec.operatorLogLevel": "Normal",
         f"{names.SECONDARYSCHEDULERS}.spec.replicas": DEFAULT_REPLICAS,
+        # Without it, kstatus takes an object that the operator has not seen for a current one.
+        **{f"{name}.status": {"observedGeneration": UNSEEN} for name in OWN},
     }
 
 
@@ -229,6 +251,11 @@ def test_lists_are_keyed_so_that_writers_do_not_overwrite_each_other(
 
 
 def test_short_names_and_categories() -> None:
+    for name in OWN:
+        own = CRDS[name]["spec"]["names"]
+        assert (len(own["shortNames"]), own["categories"]) == (1, ["kube-scheduler"])
+    short = [one for crd in CRDS.values() for one in crd["spec"]["names"].get("shortNames", ())]
+    assert len(set(short)) == len(short)
     assert CRDS[names.CLUSTEROPERATORS]["spec"]["names"]["shortNames"] == ["co"]
     assert CRDS[names.KUBESCHEDULERS]["spec"]["names"]["categories"] == ["coreoperators"]
     assert CRDS[names.SCHEDULERPROFILES]["spec"]["names"]["shortNames"] == ["sprof"]

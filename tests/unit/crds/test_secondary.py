@@ -80,7 +80,9 @@ def test_enum(path: str, values: list[str]) -> None:
 def test_columns_name_existing_conditions() -> None:
     columns = version(KIND)["additionalPrinterColumns"]
     types = {t for c in columns for t in re.findall(r'@\.type=="(\w+)"', c["jsonPath"])}
-    assert types == {names.ASSIGNED, names.AVAILABLE, names.PROGRESSING, names.DEGRADED}
+    assert types == {
+        names.ASSIGNED, names.AVAILABLE, names.PROGRESSING, names.DEGRADED, names.READY,
+    }  # fmt: skip
 
 
 def test_every_rule_names_the_fix() -> None:

@@ -30,6 +30,7 @@ from ...operator.model.snapshot import AssignmentWay
 from ...operator.status.conditions import condition_in
 from ...operator.status.lease_reading import lease_problem
 from ...operator.status.observation import why_unobserved
+from ...operator.status.readiness import UNSEEN
 from .check import CheckProblem, CheckState, ClusterFacts, SecondaryFacts
 from .condition_hints import advice
 from .surroundings import listed
@@ -424,7 +425,7 @@ def _not_observed(obj: Object) -> str:
     """That the status is about an earlier generation; empty if it is about this one."""
     generation = int(obj["metadata"].get("generation") or 0)
     observed = mapping(obj.get("status")).get("observedGeneration")
-    if observed is None or int(observed) == generation:
+    if observed is None or int(observed) in (generation, UNSEEN):
         return ""
     return f"the operator has observed generation {observed}, and it has generation {generation}"
 

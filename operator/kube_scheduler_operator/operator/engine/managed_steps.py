@@ -43,17 +43,12 @@ from ..profiles.status import report_profiles
 from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..settings.status import report_settings
 from ..status.conditions import Condition
+from .attached import attached_to_secondaries, forget_accepted, unobserved_objects
 from .held_edits import load_edit
+from .in_use import settings_of_managed, without_static_pods
 from .secondary_gate import secondary_gate
 from .stages import Everywhere, Requested
-from .steps import (
-    attached_to_secondaries,
-    forget_accepted,
-    of_the_rest,
-    settings_findings,
-    unobserved_agents,
-    version_findings,
-)
+from .steps import of_the_rest, settings_findings, version_findings
 
 
 def decide_managed(snapshot: Snapshot, image: str) -> Requested:
@@ -114,6 +109,7 @@ def reconcile_attached_schedulers(
     secondary = replace(
         planned,
         write_sets=write_sets,
+        in_use=without_static_pods(snapshot, planned, own.in_use),
         served={**planned.served, **dict.fromkeys(own.scheduler_names, "AKS")},
         results=tuple(profile_as_written(result, profiles, name) for result in results),
         extenders=tuple(as_written(result, extenders) for result in (*planned.extenders, *others)),
@@ -144,13 +140,20 @@ def report_schedulers(
     work = (action,) if action is not None else ()
     actions = in_order(snapshot, work, conditions, status)
     reports = (
-        *report_profiles(snapshot.scheduler_profiles or {}, secondary.results, snapshot.now),
+        *report_profiles(
+            snapshot.scheduler_profiles or {}, secondary.results, secondary.in_use, snapshot.now
+        ),
         *report_extenders(
-            snapshot.scheduler_extenders or {}, secondary.extenders, secondary.agents, snapshot.now
+            snapshot.scheduler_extenders or {},
+            secondary.extenders,
+            secondary.agents,
+            secondary.in_use,
+            snapshot.now,
         ),
         *report_settings(
             snapshot.operator_settings,
             requested.settings,
+            settings_of_managed(requested, secondary.in_use),
             snapshot.now,
             check.record if check is not None else None,
             (*(check.events if check is not None else ()), *requested.upgrade.events),
@@ -172,7 +175,7 @@ def report_unmanaged(
     """Report what is observed of the schedulers, and that the rest is not."""
     reported = (*scheduler_conditions(snapshot), *of_the_rest(snapshot, everywhere, failures))
     plan = _reported(snapshot, everywhere, reported)
-    return replace(plan, reports=(*plan.reports, *unobserved_agents(snapshot)))
+    return replace(plan, reports=(*plan.reports, *unobserved_objects(snapshot)))
 
 
 def remove_managed(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]) -> Plan:

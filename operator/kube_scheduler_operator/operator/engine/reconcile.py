@@ -25,6 +25,7 @@ from ..model.plan import PlacementQuestion, Plan, soonest
 from ..model.snapshot import Snapshot, bounded_snapshot
 from ..secondary.reconcile import SecondarySchedulers, observed_schedulers
 from . import managed_steps, steps
+from .attached import attached_to_secondaries
 from .held_edits import (
     keep_back,
     reconcile_load_policies,
@@ -203,7 +204,7 @@ def _report_missing(attempt: Containment) -> Reconciled:
     everywhere = _everywhere(attempt)
     plan = attempt("report missing", report_without_kubescheduler)
     if plan is not None:
-        attached = steps.attached_to_secondaries(attempt.snapshot, everywhere.secondary)
+        attached = attached_to_secondaries(attempt.snapshot, everywhere.secondary)
         plan = replace(plan, reports=(*plan.reports, *attached))
     return Reconciled(everywhere, plan)
 

@@ -18,12 +18,11 @@ from ...base.json_text import exceeds_depth
 from ...base.limits import DEPTH
 from ...base.management import REMOVED
 from ...base.names import OVERRIDES
-from ...base.objects import Object, mapping
+from ...base.objects import mapping
 from ...config.effective.attachment import (
     CONTROL_PLANE,
     PROFILE,
     rejection_findings,
-    scheduler_of,
 )
 from ...config.effective.attribution import attribute_extenders, attribute_profiles
 from ...config.effective.control_plane.overrides import ARGUMENTS
@@ -44,8 +43,6 @@ from ...kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
     NETWORK_POLICIES,
-    OPERATOR_SETTINGS,
-    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SERVICE_ACCOUNTS,
     ObjectRef,
@@ -75,7 +72,6 @@ from ..controlplane.managed import managed_name, platform_condition, scheduler_c
 from ..controlplane.placement_gate import (
     CheckedSpecs,
     RevisionCheck,
-    remembered_check,
     settings_in_effect,
 )
 from ..controlplane.placement_gate import check_placements as decide_placements
@@ -107,7 +103,7 @@ from ..controlplane.target_config_maps import (
 from ..controlplane.versions import next_version_condition
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import ControlPlaneAgents, removed_agents
-from ..extenders.status import report_extenders, unobserved_extenders
+from ..extenders.status import report_extenders
 from ..model import operand_pods
 from ..model.apply import apply
 from ..model.plan import Action, Event, PlacementQuestion, Plan, Replace, soonest
@@ -115,10 +111,12 @@ from ..model.snapshot import Snapshot
 from ..profiles.status import report_profiles
 from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..settings.status import report_settings
-from ..status.accepted import forget
 from ..status.conditions import Condition
+from ..status.in_use import InUse
 from ..status.scheduler_lease import control_plane_lease
+from .attached import attached_to_secondaries, forget_accepted, unobserved_objects
 from .held_edits import load_edit
+from .in_use import of_static_pods
 from .secondary_gate import secondary_gate
 from .stages import (
     DecidedControlPlane,
@@ -237,9 +235,11 @@ def write_observed_config(
     write = Replace(KUBE_SCHEDULERS, {**kubescheduler, "spec": spec}, events=(event,))
     if snapshot.last_error or KUBE_SCHEDULERS in {w.ref.resource for w in snapshot.futile_writes}:
         return (write,)
+    in_use = of_static_pods(everywhere.secondary, decided, None)
+    settings = decided.control_plane.settings
     reports = (
-        *_attached_reports(snapshot, everywhere.secondary, decided, agents, None),
-        *report_settings(snapshot.operator_settings, decided.control_plane.settings, snapshot.now),
+        *_attached_reports(snapshot, everywhere.secondary, decided, agents, None, in_use),
+        *report_settings(snapshot.operator_settings, settings, None, snapshot.now),
     )
     return Plan((write,), reports, write_sets=agents.write_sets)
 
@@ -303,11 +303,13 @@ def report(
     reports: tuple[Action, ...] = ()
     if decided is not None:
         secondary, agents = everywhere.secondary, prepared.agents
+        in_use = of_static_pods(secondary, decided, revised, rolled, conditions)
         reports = (
-            *_attached_reports(snapshot, secondary, decided, agents, revised),
+            *_attached_reports(snapshot, secondary, decided, agents, revised, in_use),
             *report_settings(
                 snapshot.operator_settings,
                 _marked_settings(prepared.settings, revised),
+                in_use.get(CONTROL_PLANE),
                 snapshot.now,
                 check.record if check is not None else None,
                 (*(check.events if check is not None else ()), *prepared.upgrade.events),
@@ -392,6 +394,7 @@ def _attached_reports(
     decided: DecidedControlPlane,
     agents: ControlPlaneAgents,
     revised: Revised | None,
+    in_use: Mapping[str, InUse],
 ) -> tuple[Action, ...]:
     composition = decided.control_plane.composition
     refusal = refusal_of(revised.revisions.rejected) if revised is not None else None
@@ -406,12 +409,16 @@ def _attached_reports(
     )
     return (
         *report_profiles(
-            snapshot.scheduler_profiles or {}, (*profiles, *secondary.results), snapshot.now
+            snapshot.scheduler_profiles or {},
+            (*profiles, *secondary.results),
+            in_use,
+            snapshot.now,
         ),
         *report_extenders(
             snapshot.scheduler_extenders or {},
             (*extenders, *secondary.extenders),
             {**secondary.agents, **agents.health},
+            in_use,
             snapshot.now,
         ),
     )
@@ -480,20 +487,13 @@ def report_unmanaged(
     reports = (
         *cluster_operator.reports,
         *attached_to_secondaries(snapshot, everywhere.secondary),
-        *unobserved_agents(snapshot),
+        *unobserved_objects(snapshot),
     )
     return Plan(
         write_status(snapshot, status),
         reports,
         soonest(cluster_operator.requeue_after, control_plane_lease(snapshot)[1]),
     )
-
-
-def unobserved_agents(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Report the agents of the control plane's scheduler as not observed."""
-    objects = sorted((snapshot.scheduler_extenders or {}).items())
-    own = (obj for _, obj in objects if not is_attached(obj))
-    return unobserved_extenders(own, snapshot.management, snapshot.now)
 
 
 def of_the_rest(
@@ -506,29 +506,6 @@ def of_the_rest(
         *everywhere.loads.conditions,
         *failure_conditions(failures, ()),
     )
-
-
-def attached_to_secondaries(
-    snapshot: Snapshot, secondary: SecondarySchedulers
-) -> tuple[Action, ...]:
-    """Write the statuses of the objects of SecondarySchedulers, which are always managed."""
-    profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
-    return (
-        *report_profiles(
-            profiles, (r for r in secondary.results if is_attached(profiles[r.name])), snapshot.now
-        ),
-        *report_extenders(
-            extenders,
-            (r for r in secondary.extenders if is_attached(extenders[r.name])),
-            secondary.agents,
-            snapshot.now,
-        ),
-    )
-
-
-def is_attached(obj: Object) -> bool:
-    """Whether a SchedulerProfile or SchedulerExtender names a scheduler of its own."""
-    return scheduler_of(mapping(obj.get("spec"))) != CONTROL_PLANE
 
 
 def remove(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Finding]) -> Plan:
@@ -553,22 +530,6 @@ def remove(snapshot: Snapshot, everywhere: Everywhere, failures: Sequence[Findin
         reports = (*plan.reports, *forget_accepted(snapshot))
         plan = replace(plan, reports=reports, write_sets=removed_agents(snapshot))
     return plan
-
-
-def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Forget the last accepted versions of its objects, after the removal of the scheduler.
-
-    Which configurations ran is kept: coming back is an edit, too.
-    """
-
-    def own(objects: Mapping[str, Object] | None) -> dict[str, Object]:
-        return {name: obj for name, obj in (objects or {}).items() if not is_attached(obj)}
-
-    return (
-        *forget(SCHEDULER_PROFILES, own(snapshot.scheduler_profiles)),
-        *forget(SCHEDULER_EXTENDERS, own(snapshot.scheduler_extenders)),
-        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}, remembered_check(snapshot)),
-    )
 
 
 def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:

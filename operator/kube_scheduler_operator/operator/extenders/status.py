@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
-from ...base.management import ManagementState
 from ...base.objects import Object, mapping
 from ...base.times import rfc3339
 from ...config.effective.attachment import CONTROL_PLANE, scheduler_of
@@ -16,9 +15,9 @@ from ...config.effective.extenders.entry import agent_of
 from ...config.effective.extenders.validate import ExtenderResult, known_port, ready_since
 from ...kube.resource import SCHEDULER_EXTENDERS
 from ..model.plan import Action, Event
-from ..status.accepted import accepted_status, accepted_write
-from ..status.conditions import AS_EXPECTED, Condition, condition_in, merge_conditions
-from ..status.object_status import status_write
+from ..status.accepted import WAITING, accepted_status, accepted_write, state_of
+from ..status.conditions import AS_EXPECTED, Condition, condition_in
+from ..status.in_use import InUse
 
 KIND: Final = "SchedulerExtender"
 NOT_CALLED: Final = "NotCalledYet"
@@ -43,43 +42,40 @@ def report_extenders(
     objects: Mapping[str, Object],
     results: Iterable[ExtenderResult],
     agents: Mapping[str, AgentHealth],
+    in_use: Mapping[str, InUse],
     now: datetime,
 ) -> tuple[Action, ...]:
+    """Write the statuses that changed; `in_use` has what each scheduler runs, as far as known."""
     writes: list[Action] = []
     for result in results:
         obj = objects[result.name]
-        status = _status(obj, result, agents.get(result.name), now)
+        runs = in_use.get(scheduler_of(mapping(obj.get("spec"))))
+        status = _status(obj, result, agents.get(result.name), runs, now)
         writes += accepted_write(SCHEDULER_EXTENDERS, obj, status, *_events(obj, status))
     return tuple(writes)
 
 
-def unobserved_extenders(
-    objects: Iterable[Object], management: ManagementState, now: datetime
-) -> tuple[Action, ...]:
-    """Report agents as not observed, because of the state of KubeScheduler."""
-    unknown = [
-        Condition(type_, "Unknown", management.state, f"not observed: {management}")
-        for type_ in (names.AVAILABLE, names.DEGRADED)
-    ]
-    writes: list[Action] = []
-    for obj in objects:
-        before = mapping(obj.get("status"))
-        if conditions := before.get("conditions"):
-            status = {**before, "conditions": merge_conditions(conditions, unknown, now)}
-            writes += status_write(SCHEDULER_EXTENDERS, obj, status)
-    return tuple(writes)
-
-
 def _status(
-    obj: Object, result: ExtenderResult, health: AgentHealth | None, now: datetime
+    obj: Object,
+    result: ExtenderResult,
+    health: AgentHealth | None,
+    runs: InUse | None,
+    now: datetime,
 ) -> dict[str, Any]:
     further = (_available(result, health), _degraded(health))
-    status = accepted_status(SCHEDULER_EXTENDERS, obj, result, now, further)
+    scheduler = _scheduler(result, runs) if runs is not None else None
+    status = accepted_status(SCHEDULER_EXTENDERS, obj, result, now, scheduler, further)
     if result.entry is not None:
         status["endpoint"] = result.entry["urlPrefix"]
     if result.port:
         status["agent"] = _agent(obj, result, health, now)
     return status
+
+
+def _scheduler(result: ExtenderResult, runs: InUse) -> tuple[Condition, ...]:
+    if state_of(result) == WAITING:
+        return runs.behind
+    return runs.extender(result.name, str((result.entry or {}).get("urlPrefix") or ""))
 
 
 def _agent(

@@ -118,15 +118,17 @@ def _policy_plan(
         status = report(snapshot, StatusInput(obj, effective, another=first))
         return with_status(snapshot, LOAD_POLICIES, obj, status, ())
     work: list[Action] = []
+    current = ""
     if effective.request is not None:
         written = _written_families(_existing(snapshot, CONFIG_MAPS).get(names.LOAD_STATE))
         families = effective.request.policy.families
         remove = [family for family in written if family not in families]
         desired = config_map(snapshot, obj, effective.request, remove)
-        work += _keep_state(snapshot, effective.request, _current_digest(snapshot, desired))
+        current = _current_digest(snapshot, desired)
+        work += _keep_state(snapshot, effective.request, current)
         work += keep(CONFIG_MAPS, _existing(snapshot, CONFIG_MAPS), desired, ("data",))
         work += _keep_workloads(snapshot, obj, effective.spec)
-    status = report(snapshot, StatusInput(obj, effective))
+    status = report(snapshot, StatusInput(obj, effective, current=current))
     return with_status(snapshot, LOAD_POLICIES, obj, status, work)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -12,7 +12,13 @@ from ...base.decoding import sentence
 from ...base.findings import listing
 from ...base.objects import Object
 from ...base.times import rfc3339, timestamp
-from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, LOAD_POLICIES
+from ...kube.resource import (
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    KUBE_SCHEDULERS,
+    LOAD_POLICIES,
+)
 from ...scheduling.load.policy import NODE_METRICS
 from ...scheduling.load.reported_state import ReportedState
 from ..model.plan import Event
@@ -29,10 +35,12 @@ from ..status.conditions import (
     AS_EXPECTED,
     Condition,
     aggregate,
+    condition_in,
     merge_conditions,
     problem_condition,
 )
 from ..status.object_status import Report
+from ..status.readiness import check_condition, readiness, rolling_out
 from .request import EffectiveRequest
 
 ANOTHER: Final = "AnotherPolicy"
@@ -49,6 +57,7 @@ class StatusInput:
     obj: Object  # the LoadPolicy
     effective: EffectiveRequest
     another: str = ""  # name of the LoadPolicy that is used instead; empty if this one is
+    current: str = ""  # digest of the policy that the annotator should apply; empty: not written
 
     @property
     def name(self) -> str:
@@ -65,7 +74,8 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     is_wrong = accepted.status != "True" and not inputs.effective.is_held
     rejected = accepted if is_wrong else None
     degraded = _degraded(rejected, available, trouble, reported, exporters)
-    current = (accepted, available, degraded)
+    own = (accepted, available, degraded)
+    current = (*own, *readiness((*own, *_scheduler(snapshot, inputs, reported))))
     generation = int(inputs.obj["metadata"].get("generation") or 0)
     in_force = dict(inputs.effective.spec) if accepted.status == "True" else None
     status = remembered(before, generation, in_force)
@@ -94,6 +104,20 @@ def _reported(snapshot: Snapshot, inputs: StatusInput) -> ReportedState:
     if inputs.another or inputs.effective.request is None:
         return ReportedState()
     return ReportedState.read(snapshot.loads.objects.get(CONFIG_MAPS, {}).get(names.LOAD_STATE))
+
+
+def _scheduler(
+    snapshot: Snapshot, inputs: StatusInput, reported: ReportedState
+) -> Iterator[Condition]:
+    """Why an accepted spec is not in use yet."""
+    if inputs.another:
+        return
+    check = condition_in(snapshot.status, names.PLACEMENT_CHECK_PROGRESSING)
+    if inputs.effective.is_held and check.get("status") == "True":
+        yield check_condition(str(check.get("reason")), KUBE_SCHEDULERS.kind)
+    # An annotator of an earlier version does not report which policy it applies.
+    if not inputs.current or reported.policy not in ("", inputs.current):
+        yield rolling_out("the annotator has not reported a cycle with the current spec yet")
 
 
 def _counts(reported: ReportedState, cycle: datetime) -> dict[str, Any]:

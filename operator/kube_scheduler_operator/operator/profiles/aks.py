@@ -35,6 +35,8 @@ from ...kube.resource import AKS_SCHEDULER_CONFIGURATIONS, ObjectRef
 from ..model.apply import create, new_object
 from ..model.plan import Action, Delete, Event, Replace
 from ..model.snapshot import Snapshot
+from ..status.in_use import Configuration, InUse
+from ..status.readiness import rolling_out
 
 SCHEDULER: Final = "aks"
 """The reserved `spec.scheduler`."""
@@ -58,6 +60,7 @@ class AksProfiles:
     results: tuple[ProfileResult, ...] = ()  # for the SchedulerProfiles that name the scheduler
     actions: tuple[Action, ...] = ()  # writes that bring the object up to date
     scheduler_names: tuple[str, ...] = ()  # those that the scheduler serves with these profiles
+    in_use: InUse | None = None  # what the object has: what AKS runs is not known
 
 
 _LONGER, _SPARE = 4, 16 * 1024
@@ -94,11 +97,15 @@ def aks_profiles(snapshot: Snapshot, target: Target, taken: Mapping[str, str]) -
             unusable.append(ProfileResult(name, False, unsupported[name]))
     profiles, results = validate_profiles(SCHEDULER, candidates, {}, target, taken=taken)
     error = snapshot.write_errors.get(REF, "")
+    actions = _writes(existing, profiles)
+    composed = Configuration({"profiles": list(profiles)}) if actions else None
+    waits = rolling_out(f"{_WHERE} is not written yet")
     reported = (_with_errors(result, unsupported[result.name], error) for result in results)
     return AksProfiles(
         (*reported, *unusable),
-        _writes(existing, profiles),
+        actions,
         tuple(str(profile["schedulerName"]) for profile in profiles),
+        InUse((), (waits,), composed),
     )
 
 

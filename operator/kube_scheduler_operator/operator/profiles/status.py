@@ -10,29 +10,39 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...base.bounded_cache import cached_by_identity
-from ...base.objects import Object
+from ...base.objects import Object, mapping
+from ...config.effective.attachment import scheduler_of
 from ...config.effective.profiles.validate import ProfileResult
 from ...config.language.plugins.effective_plugins import PluginEntry
 from ...kube.resource import SCHEDULER_PROFILES
 from ..model.plan import Action
 from ..status.accepted import accepted_status, accepted_write
+from ..status.in_use import InUse
 
 _WEIGHTED: Final = ("score", "placementScore")
 
 
 def report_profiles(
-    objects: Mapping[str, Object], results: Iterable[ProfileResult], now: datetime
+    objects: Mapping[str, Object],
+    results: Iterable[ProfileResult],
+    in_use: Mapping[str, InUse],
+    now: datetime,
 ) -> tuple[Action, ...]:
+    """Write the statuses that changed; `in_use` has what each scheduler runs, as far as known."""
     return tuple(
         write
         for result in results
         for obj in (objects[result.name],)
-        for write in accepted_write(SCHEDULER_PROFILES, obj, _status(obj, result, now))
+        for write in accepted_write(SCHEDULER_PROFILES, obj, _status(obj, result, in_use, now))
     )
 
 
-def _status(obj: Object, result: ProfileResult, now: datetime) -> dict[str, Any]:
-    status = accepted_status(SCHEDULER_PROFILES, obj, result, now)
+def _status(
+    obj: Object, result: ProfileResult, in_use: Mapping[str, InUse], now: datetime
+) -> dict[str, Any]:
+    runs = in_use.get(scheduler_of(mapping(obj.get("spec"))))
+    scheduler = runs.profile(result.scheduler_name) if runs is not None else None
+    status = accepted_status(SCHEDULER_PROFILES, obj, result, now, scheduler)
     if result.spec is not None:
         name = result.spec.get("schedulerName") or obj["metadata"]["name"]
         status["schedulerName"] = result.serves or name

@@ -47,6 +47,7 @@ from ..model.apply import deletions, keep
 from ..model.plan import Action, PlacementQuestion, soonest
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, is_true
+from ..status.in_use import InUse
 from ..status.object_status import ObjectPlan, defect, objects_condition, with_status
 from .assignment import NOT_KNOWN, Claim, assigned_pods, claim_of, overlap_findings
 from .content import (
@@ -62,6 +63,7 @@ from .desired import DesiredScheduler, OperandDefaults, desired_scheduler
 from .gate import Gate, GateInput, SecondaryCheck, checks_condition, no_gate
 from .history import BAD, History, HistoryEntry, begun, find, kept, last_good, with_outcome
 from .history import read as read_history
+from .in_use import in_use
 from .outcome import SchedulerPod, content_outcome, read_pod
 from .status import SchedulerState, report
 
@@ -78,6 +80,8 @@ class SecondarySchedulers:
     served: Mapping[str, str] = field(default_factory=dict)
     # the schedulerNames of those with `spec.assign` that do not schedule
     waiting: frozenset[str] = frozenset()
+    # what they run of the objects attached to them, by SecondaryScheduler
+    in_use: Mapping[str, InUse] = field(default_factory=dict)
     # the checks of placements, by SecondaryScheduler; without those that are not checked
     checks: Mapping[str, SecondaryCheck] = field(default_factory=dict)
     # seconds until the next reconcile if nothing changes; None if none is needed
@@ -99,6 +103,7 @@ class _Planned:
     extenders: tuple[ExtenderResult, ...] = ()
     agents: Mapping[str, AgentHealth] = field(default_factory=dict)
     waiting: frozenset[str] = frozenset()
+    in_use: InUse | None = None
     check: SecondaryCheck | None = None
 
 
@@ -155,6 +160,7 @@ def _together(planned: Sequence[_Planned]) -> SecondarySchedulers:
         tuple(result for scheduler in planned for result in scheduler.extenders),
         {name: health for scheduler in planned for name, health in scheduler.agents.items()},
         waiting=frozenset(name for scheduler in planned for name in scheduler.waiting),
+        in_use={s.name: s.in_use for s in planned if s.in_use is not None},
         checks={s.name: s.check for s in planned if s.check is not None},
         requeue_after=soonest(*(scheduler.plan.requeue_after for scheduler in planned)),
     )
@@ -220,7 +226,7 @@ def _planned(
     version = made.target.gates.version
     further = (*made.findings, *overlaps)
     check = _checked(snapshot, made, desired, further, gate)
-    planned, entry = plan(snapshot, obj, desired, version, further, claim, check)
+    planned, entry, runs = plan(snapshot, obj, desired, version, further, claim, check)
     refusal = _refusal(made.name, desired.content, entry)
     profiles = attribute_profiles(made.profiles, refusal, refusal.config if refusal else {})
     extenders = attribute_extenders(made.extenders, refusal)
@@ -235,6 +241,7 @@ def _planned(
         extenders,
         _agent_health(snapshot, desired),
         _waiting(obj, claim, serving),
+        runs,
         check,
     )
 
@@ -315,8 +322,10 @@ def plan(
     further: Sequence[Finding] = (),
     claim: Claim | None = None,
     check: SecondaryCheck | None = None,
-) -> tuple[ObjectPlan, HistoryEntry | None]:
-    """Return (plan for `obj`, history entry of the desired content if it was ever rolled out).
+) -> tuple[ObjectPlan, HistoryEntry | None, InUse]:
+    """Return (plan for `obj`, history entry of the desired content, what it runs of its objects).
+
+    There is an entry if that content was ever rolled out.
 
     The desired content is rolled out unless it is invalid or is known to fail; then the last known
     good content stays or returns. The Deployment removes a pod only after its successor is Ready,
@@ -332,7 +341,9 @@ def plan(
     if any(f.condition == names.DEGRADED and f.reason == NOT_ALLOWED for f in further):
         # The operator can neither read nor write in that namespace.
         state = SchedulerState(obj, desired.request, findings, readable=False, claim=claim)
-        return with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), ()), None
+        reported = report(snapshot, state)
+        runs = in_use(state, desired.composition, None, {}, reported.status)
+        return with_status(snapshot, SECONDARY_SCHEDULERS, obj, reported, ()), None, runs
     state, contents = _observe(snapshot, obj, desired.request, findings, claim)
     running = running_hash(state.deployment)
     content = None if any(finding.blocking for finding in findings) else desired.content
@@ -357,7 +368,9 @@ def plan(
     first = check is not None and check.passes and bool(check.record) and is_new
     reported = report(snapshot, state)
     planned = with_status(snapshot, SECONDARY_SCHEDULERS, obj, reported, work, first=first)
-    return planned, entry
+    config_maps = _own_contents(existing)
+    runs = in_use(state, desired.composition, content, config_maps, reported.status)
+    return planned, entry, runs
 
 
 def _observe(

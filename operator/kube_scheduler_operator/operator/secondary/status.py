@@ -30,6 +30,7 @@ from ..status.conditions import (
     warnings_condition,
 )
 from ..status.object_status import Report, condition_events
+from ..status.readiness import readiness
 from ..status.running import list_running
 from ..status.scheduler_lease import lease_duration, lease_health
 from .assignment import Claim, assign, in_effect
@@ -106,12 +107,16 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         withheld=withheld,
     )
     check = state.check
-    conditions = [
-        *((assigned.condition,) if assigned.condition else ()),
+    own = [
         *((check.condition,) if check is not None and check.condition is not None else ()),
         available,
         _progressing(state, check),
         degraded,
+    ]
+    conditions = [
+        *((assigned.condition,) if assigned.condition else ()),
+        *own,
+        *readiness(own),
         warnings_condition(
             names.WARNINGS, (f for f in state.findings if not f.blocking), unused=_unused(state)
         ),

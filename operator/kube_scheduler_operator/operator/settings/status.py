@@ -11,11 +11,13 @@ from ...config.effective.settings.validate import SettingsResult
 from ...kube.resource import OPERATOR_SETTINGS
 from ..model.plan import Action, Event
 from ..status.accepted import accepted_status, accepted_write
+from ..status.in_use import InUse
 
 
 def report_settings(
     objects: Mapping[str, Object] | None,
     result: SettingsResult | None,
+    in_use: InUse | None,
     now: datetime,
     check: Mapping[str, Any] | None = None,
     check_events: tuple[Event, ...] = (),
@@ -23,13 +25,15 @@ def report_settings(
 ) -> tuple[Action, ...]:
     """Write the status of OperatorSettings "cluster" unless it is up to date.
 
+    `in_use` has what the control plane's scheduler, or that in its place, runs; None: not known.
     `check` is the last check of placements, and `upgrade` that of a newer version; None keeps the
     recorded one. `check_events` are sent when they are written.
     """
     obj = (objects or {}).get(names.CLUSTER)
     if obj is None or result is None:
         return ()
-    status = accepted_status(OPERATOR_SETTINGS, obj, result, now)
+    scheduler = in_use.settings() if in_use is not None else None
+    status = accepted_status(OPERATOR_SETTINGS, obj, result, now, scheduler)
     before = mapping(obj.get("status"))
     for field, made in (("placementCheck", check), (FIELD, upgrade)):
         recorded = before.get(field) if made is None else made

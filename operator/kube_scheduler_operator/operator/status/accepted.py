@@ -5,29 +5,34 @@ SchedulerProfiles, SchedulerExtenders and OperatorSettings share all of it, Load
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
 from ...base import names
+from ...base.management import ManagementState
 from ...base.objects import Object
 from ...config.effective.attachment import ValidationResult
-from ...kube.resource import Resource
+from ...kube.resource import KUBE_SCHEDULERS, Resource
 from ..model.plan import Action, Event
-from .conditions import Condition, condition_in, merge_conditions, warnings_condition
+from .conditions import (
+    Condition,
+    RawCondition,
+    condition_in,
+    merge_conditions,
+    warnings_condition,
+)
 from .object_status import status_write
+from .readiness import CHECKED, TYPES, readiness, with_readiness
 
 ACCEPTED: Final = "Accepted"
 LAST_ACCEPTED: Final = "LastAcceptedInUse"
 NOT_IN_USE: Final = "NotInUse"
 REFUSED: Final = "Refused"
-WAITING: Final = "Waiting"
+WAITING: Final = names.REASON_WAITING
 """Why a version is not in use although it is valid."""
-KEPT_BACK: Final = (
-    "the edit is valid and waits, because it may change placements; "
-    f"{names.PLACEMENT_CHECK_PROGRESSING} of KubeScheduler has its state"
-)
+KEPT_BACK: Final = CHECKED.format(KUBE_SCHEDULERS.kind)
 
 
 def state_of(result: ValidationResult) -> str:
@@ -106,15 +111,19 @@ def accepted_status(
     obj: Object,
     result: ValidationResult,
     now: datetime,
+    scheduler: Sequence[Condition] | None,
     further: Sequence[Condition] = (),
 ) -> dict[str, Any]:
-    """The status with the conditions Accepted and Warnings, and `further` ones."""
+    """The status with the conditions Accepted and Warnings, `further` ones, and readiness.
+
+    `scheduler` has the conditions of its scheduler that count for it; None: they are not known.
+    """
     before: Mapping[str, Any] = obj.get("status") or {}
     generation = int(obj["metadata"].get("generation") or 0)
     owner = f"{resource.kind}/{result.name} "
+    own = (accepted_condition(result, before, owner), *further)
     conditions = (
-        accepted_condition(result, before, owner),
-        *further,
+        *with_readiness(obj, own, scheduler),
         warnings_condition(names.WARNINGS, result.warnings, owner, result.unused),
     )
     merged = merge_conditions(before.get("conditions") or (), conditions, now)
@@ -132,14 +141,55 @@ def accepted_write(
     return status_write(resource, obj, status, (*own, *events))
 
 
+def unobserved(
+    resource: Resource,
+    objects: Iterable[Object],
+    management: ManagementState,
+    now: datetime,
+    also: Sequence[str] = (),
+) -> tuple[Action, ...]:
+    """Report that objects are not observed, because of the state of KubeScheduler.
+
+    The conditions `also` are Unknown as well. Objects that were never observed stay as they are.
+    """
+    message = f"not observed: {management}"
+    unknown = [
+        Condition(type_, "Unknown", management.state, message)
+        for type_ in dict.fromkeys((names.AVAILABLE, *also))
+    ]
+    writes: list[Action] = []
+    for obj in objects:
+        before: Mapping[str, Any] = obj.get("status") or {}
+        conditions: Sequence[RawCondition] = before.get("conditions") or ()
+        if conditions:
+            accepted = (Condition.from_raw(c) for c in conditions if c["type"] == names.ACCEPTED)
+            shown = (condition for condition in unknown if condition.type in also)
+            reported = (*shown, *readiness((*accepted, *unknown)))
+            merged = merge_conditions(conditions, reported, now)
+            writes += status_write(resource, obj, {**before, "conditions": merged})
+    return tuple(writes)
+
+
 def forget(
     resource: Resource,
     objects: Mapping[str, Object],
+    management: ManagementState,
+    now: datetime,
     kept: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Action, ...]:
-    """Clear the statuses of objects except `kept`."""
-    return tuple(
-        write
-        for _, obj in sorted(objects.items())
-        for write in status_write(resource, obj, dict(kept))
-    )
+    """Clear the statuses of objects except `kept`, and that they are not in use.
+
+    Without a condition, tools would take an object for one that schedules.
+    """
+    unknown = Condition(names.AVAILABLE, "Unknown", management.state, f"not in use: {management}")
+    writes: list[Action] = []
+    for _, obj in sorted(objects.items()):
+        before = (obj.get("status") or {}).get("conditions") or ()
+        known = [raw for raw in before if raw["type"] in TYPES]
+        status = {
+            **kept,
+            "observedGeneration": int(obj["metadata"].get("generation") or 0),
+            "conditions": merge_conditions(known, readiness((unknown,)), now),
+        }
+        writes += status_write(resource, obj, status)
+    return tuple(writes)

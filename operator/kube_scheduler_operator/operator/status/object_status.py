@@ -13,6 +13,7 @@ from ...kube.resource import Resource
 from ..model.plan import Action, Event, Replace
 from ..model.snapshot import Snapshot
 from .conditions import Condition, merge_conditions, problem_condition
+from .readiness import readiness
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,15 @@ def defect(
         "operator's log (running Pods are not affected)"
     )
     before = mapping(obj.get("status"))
-    conditions = [Condition(names.DEGRADED, "True", DEFECT, message), *further]
-    merged = merge_conditions(before.get("conditions") or (), conditions, snapshot.now)
+    degraded = Condition(names.DEGRADED, "True", DEFECT, message)
+    conditions = (degraded, *further, *readiness((degraded,)))
     kept = {key: value for key, value in before.items() if key not in without}
-    report = Report({**kept, "conditions": merged}, (), message, None)
+    status = {
+        **kept,
+        "observedGeneration": int(obj["metadata"].get("generation") or 0),
+        "conditions": merge_conditions(before.get("conditions") or (), conditions, snapshot.now),
+    }
+    report = Report(status, (), message, None)
     return with_status(snapshot, resource, obj, report, ())
 
 

@@ -12,6 +12,7 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
 )
@@ -51,10 +52,10 @@ def test_an_idle_reconcile_writes_nothing(cluster: FakeCluster) -> None:
 def test_an_edited_profile_writes_only_to_its_scheduler(cluster: FakeCluster) -> None:
     cluster.profile("beta-x", "beta", percentageOfNodesToScore=20)
     assert kinds(cluster.settle()) == {
-        "replace status SchedulerProfile beta-x": 1,
         "create ConfigMap beta-config": 1,
         "replace Deployment beta": 1,
         # At the start and at the end of the rollout.
+        "replace status SchedulerProfile beta-x": 2,
         "replace status SecondaryScheduler beta": 2,
     }
 
@@ -92,6 +93,23 @@ def test_an_invalid_profile_writes_only_statuses(cluster: FakeCluster) -> None:
         "replace status KubeScheduler cluster": 1,
         "replace status ClusterOperator kube-scheduler": 1,
     }
+
+
+def test_an_invalid_scheduler_runs_its_objects_as_before(cluster: FakeCluster) -> None:
+    agent = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 80}}]}
+    cluster.extender("safe", scheduler="beta", agent=agent)
+    cluster.settle()
+
+    def conditions() -> list[tuple[str, str, str]]:
+        attached = ((SCHEDULER_PROFILES, "beta-x"), (SCHEDULER_EXTENDERS, "safe"))
+        types = (names.READY, names.RECONCILING, names.STALLED)
+        return [condition_of(cluster.get(*one), type_) for one in attached for type_ in types]
+
+    before = conditions()
+    cluster.secondary("beta", profiles=[{"schedulerName": "beta", "plugins": MISSPELT}])
+    cluster.settle()
+    assert condition_of(cluster.get(SECONDARY_SCHEDULERS, "beta"), names.STALLED)[0] == "True"
+    assert conditions() == before
 
 
 def test_an_edit_without_effect_rolls_out_nothing(cluster: FakeCluster) -> None:
@@ -151,7 +169,8 @@ def test_a_refused_revision_is_attributed_to_its_profile(cluster: FakeCluster) -
     refuse(cluster, 2, WORDS)
     writes = kinds(cluster.settle())
     assert writes["replace status SchedulerProfile team-1"] == 1
-    assert sum(count for one, count in writes.items() if "SchedulerProfile" in one) == 1
+    # No node runs an earlier revision, so the refusal concerns those of the control plane.
+    assert sum(count for one, count in writes.items() if "SchedulerProfile" in one) == 3
     assert accepted(cluster, "team-1") == (
         "False",
         "Refused",

@@ -47,7 +47,7 @@ from ....builders import (
     secondary,
     snapshot,
 )
-from ....expect import condition_in, expect_condition, expect_no_writes, writes
+from ....expect import condition_in, expect_condition, expect_forgotten, expect_no_writes, writes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVER = "v1.35.4-eks-113cf36"
@@ -546,7 +546,7 @@ def test_removed_deletes_the_scheduler_then_the_record_and_forgets() -> None:
     snapshot = settled(snapshot)
     assert snapshot.secondaries.schedulers == {}
     assert snapshot.config_maps == {}
-    assert (snapshot.scheduler_profiles or {})["batch"]["status"] == {}
+    expect_forgotten((snapshot.scheduler_profiles or {})["batch"]["status"])
     moving = condition_in(snapshot.status["conditions"], names.SCHEDULERS_PROGRESSING)
     assert moving[:2] == ("False", "Removed")
     expect_no_writes(reconcile(snapshot))
@@ -672,7 +672,7 @@ def test_the_status_of_a_profile_of_a_scheduler_that_stays_is_kept_up_to_date() 
     snapshot = with_schedulers(start(scheduler_profiles=profiles), secondary("mine"))
     removed = settled(state(settled(snapshot), "Removed"))
     kept = removed.scheduler_profiles or {}
-    assert kept["own"]["status"] == {}
+    expect_forgotten(kept["own"]["status"])
     expect_condition(kept["other"]["status"]["conditions"], names.ACCEPTED, "True")
     expect_no_writes(replace(reconcile(removed), write_sets={}))
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, Platform
 from kube_scheduler_operator.base.recognition import PlatformDecision, Recognition
 from kube_scheduler_operator.kube.resource import (
@@ -18,6 +19,7 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.operator.status.observation import why_unobserved
 
+from ....expect import condition_of
 from ...fake_cluster import FakeCluster
 
 EXTENDER: Final = {"url": "http://10.0.0.1/x", "verbs": {"filter": "filter"}}
@@ -71,7 +73,7 @@ def test_what_is_not_observed_is_known(
     observed, known = set(), set()
     for kind, obj in objects(cluster):
         name = f"{kind} {obj['metadata']['name']}"
-        if obj.get("status", {}).get("conditions"):
+        if condition_of(obj, names.READY)[0] in ("True", "False"):
             observed.add(name)
         why = why_unobserved(kind, obj, kubescheduler, schedulers)
         if not why:

@@ -160,6 +160,17 @@ def read_inputs(text: str) -> RecordedInputs | None:
     )
 
 
+def settings_in(text: str) -> Mapping[str, Any] | None:
+    """`contained_settings` of what `record` wrote; None: unknown."""
+    inputs = read_inputs(text)
+    return contained_settings(inputs.operator_settings) if inputs is not None else None
+
+
+def contained_settings(spec: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The part of OperatorSettings' spec that a revision contains, without empty fields."""
+    return {k: v for k, v in (spec or {}).items() if v and k not in _NOT_RECORDED}
+
+
 def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
     """List the edited fields of Scheduler, KubeScheduler and SecondaryScheduler, one sentence each.
 
