@@ -29,8 +29,8 @@ QUEUES: Final = Row(
         panel(
             "Unschedulable Pods by plugin",
             "Pods that fit on no node, once for each plugin that rejected nodes. The plugin is the "
-            "cause: NodeResourcesFit is missing room, TaintToleration a taint. `kubectl scheduler "
-            "pending` names what would help.",
+            "cause: NodeResourcesFit is missing room, TaintToleration a taint, SchedulingGates a "
+            "gate. `kubectl scheduler pending` names what would help.",
             "short",
             (
                 f"max by (profile, plugin) (scheduler_unschedulable_pods{{{_JOB}}})",
@@ -185,8 +185,9 @@ PREEMPTION: Final = Row(
     (
         panel(
             "Preemptions",
-            "Attempts to make room by deleting Pods of lower priority, per second. A steady rate: "
-            "Pods of different priority compete for the same nodes.",
+            "Attempts per second to make room by deleting Pods of lower priority, also those that "
+            "find no Pod to delete. A rate far above that of bound Pods: unschedulable Pods are "
+            "tried again and again.",
             "ops",
             (per_second("scheduler_preemption_attempts_total", "job", _JOB), "{{job}}"),
         ),
