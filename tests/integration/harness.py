@@ -48,6 +48,7 @@ class Proxy:
         bodies: their bodies.
         identity: as whom the operator is to be taken; empty: the administrator.
         version: the API server's version that the operator is to see; empty: the real one.
+        silent: nothing of a watch is forwarded.
         struck: the write to kill at has come; `killed` once the operator is dead.
     """
 
@@ -61,6 +62,7 @@ class Proxy:
         self.bodies: list[str] = []
         self.identity: tuple[tuple[str, str], ...] = ()
         self.version = ""
+        self.silent = False
         self.struck = False
         self.killed = False
         self.url = ""
@@ -182,7 +184,8 @@ class Proxy:
             with contextlib.suppress(ConnectionResetError, aiohttp.ClientError):
                 await response.prepare(request)
                 async for chunk in answer.content.iter_any():
-                    await response.write(chunk)
+                    if not (self.silent and "watch" in request.query):
+                        await response.write(chunk)
                 await response.write_eof()
             return response
 

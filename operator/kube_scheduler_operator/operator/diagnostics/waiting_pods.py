@@ -24,6 +24,9 @@ CAUSES: Final = (GATED, NOT_ATTEMPTED, UNKNOWN, UNSCHEDULABLE)
 MOST_READ: Final = 10_000
 """Pods that one poll reads; the next one continues, and the counts change with the last one."""
 
+PAGE: Final = 500
+"""Pods in one response at most."""
+
 FIELD_SELECTOR: Final = "spec.nodeName=,status.phase=Pending"
 
 _LONGEST: Final = 253 + 1  # bytes; no scheduler serves a longer name

@@ -236,7 +236,7 @@ class Poller:
             PODS,
             waiting_pods.FIELDS,
             field_selector=waiting_pods.FIELD_SELECTOR,
-            at_most=waiting_pods.MOST_READ,
+            at_most=waiting_pods.PAGE,
             kept=Kept(self._counting, waiting_pods.MOST_READ),
             token=token,
         )
