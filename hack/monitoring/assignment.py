@@ -18,7 +18,6 @@ ASSIGNMENT: Final = Row(
             "0: they get none; the object's conditions have the reason.",
             "short",
             (f"max without (instance, pod) ({_P}assigned)", "{{scheduler}}"),
-            quiet="absent without spec.assign",
         ),
         panel(
             "Reviews by result",

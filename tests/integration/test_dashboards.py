@@ -18,11 +18,14 @@ from monitoring.boards import ANSWERS, BOARDS
 from monitoring.panels import Panel
 from monitoring.prometheus import Prometheus
 
+from ..builders import secondary
 from .operator_world import REPOSITORY
 from .scraped_world import Scraped, scraped
 
 NAME = f"dash-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
 MONITORING = REPOSITORY / "deploy/monitoring"
+SECONDARIES = "/apis/kube-scheduler-operator.dev/v1alpha1/secondaryschedulers"
+PROFILE = {"schedulerName": "assigned"}
 WAVES = 10
 
 pytestmark = pytest.mark.timeout(600, func_only=True)
@@ -46,6 +49,7 @@ ALERTS = [
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
     """A minute of load, with a rollout in it."""
     with scraped(NAME, tmp_path_factory.mktemp("scraped")) as found:
+        found.world.api.create(SECONDARIES, secondary("assigned", assign={}, profiles=[PROFILE]))
         for number in range(WAVES):
             found.load.wave()
             if number == WAVES // 2:
