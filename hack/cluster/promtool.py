@@ -1,7 +1,7 @@
-"""Finding promtool, the tester of alerts: on the machine, else downloaded, else built with Go.
+"""Finding Prometheus and its promtool: on the machine, else downloaded, else built with Go.
 
-The build is of the very program, without the service discoveries, which no test of a rule needs:
-they are a third of its packages. It takes some four minutes of one core and 0.8 GiB, once.
+The build is of the very programs, without the service discoveries, which no test needs: they are a
+third of their packages. It takes some four minutes of one core and 0.8 GiB, once.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ VERSION: Final = "3.12.0"
 """Of Prometheus; the module's in ../promtool/go.mod is 0.312.0. It is the last one for Go 1.25."""
 
 _RELEASES: Final = "https://github.com/prometheus/prometheus/releases/download"
-_PACKAGE: Final = "github.com/prometheus/prometheus/cmd/promtool"
+_PACKAGES: Final = "github.com/prometheus/prometheus/cmd"
 _SOURCE: Final = Path(__file__).resolve().parents[1] / "promtool"
 
 
-def provide() -> Path:
-    """Return where promtool is, getting it first if need be.
+def provide(program: str = "promtool") -> Path:
+    """Return where promtool, or prometheus, is, getting it first if need be.
 
     Raises:
         SandboxError: It cannot be had on this machine.
     """
-    own = _folder() / "promtool"
-    if found := _installed() or _existing(own):
+    own = _folder() / program
+    if found := _installed(program) or _existing(own):
         return found
     with paths.locked(paths.cache_dir() / ".promtool.lock"):
         if not own.exists() and not _download(own):
@@ -52,9 +52,9 @@ def _folder() -> Path:
     return paths.cache_dir() / "promtool" / f"v{VERSION}-{digest.hexdigest()[:12]}"
 
 
-def _installed() -> Path | None:
+def _installed(program: str = "promtool") -> Path | None:
     """The machine's own, if it is of our major version: what rules mean changes with that."""
-    path = shutil.which("promtool")
+    path = shutil.which(program)
     if path is None:
         return None
     try:
@@ -66,7 +66,7 @@ def _installed() -> Path | None:
 
 
 def _download(target: Path) -> bool:
-    """Fetch the release and take promtool out, if the checksum matches the release's."""
+    """Fetch the release and take the program out, if the checksum matches the release's."""
     archive = f"prometheus-{VERSION}.linux-{binaries.architecture()}.tar.gz"
     base = f"{_RELEASES}/v{VERSION}"
     try:
@@ -74,13 +74,13 @@ def _download(target: Path) -> bool:
     except OSError as error:
         say(f"  no release download ({getattr(error, 'reason', error)})")
         return False
-    with step("downloading promtool"):
+    with step(f"downloading {target.name}"):
         content = binaries.fetch(f"{base}/{archive}")
-    paths.write_atomically(target, unpack(content, archive, sums), 0o755)
+    paths.write_atomically(target, unpack(content, archive, sums, target.name), 0o755)
     return True
 
 
-def unpack(content: bytes, archive: str, sums: str) -> bytes:
+def unpack(content: bytes, archive: str, sums: str, program: str = "promtool") -> bytes:
     """The program in a release's archive.
 
     Raises:
@@ -89,7 +89,7 @@ def unpack(content: bytes, archive: str, sums: str) -> bytes:
     expected = {name: digest for digest, name in map(str.split, sums.splitlines())}
     if hashlib.sha256(content).hexdigest() != expected.get(archive):
         raise SandboxError(f"{archive} does not match its checksum; try again")
-    member = f"{archive.removesuffix('.tar.gz')}/promtool"
+    member = f"{archive.removesuffix('.tar.gz')}/{program}"
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         try:
             file = tar.extractfile(member)
@@ -104,15 +104,16 @@ def _build(target: Path) -> None:
     go = shutil.which("go")
     if go is None:
         raise SandboxError(
-            f"promtool {VERSION} is not on PATH, cannot be downloaded, and there is no Go to build "
-            "it. Install Go 1.25 or newer, or put promtool of Prometheus 3 on PATH."
+            f"{target.name} {VERSION} is not on PATH, cannot be downloaded, and there is no Go to "
+            f"build it. Install Go 1.25 or newer, or put {target.name} of Prometheus 3 on PATH."
         )
     target.parent.mkdir(parents=True, exist_ok=True)
-    say("  building promtool from Go modules: minutes, but only once ...")
+    say(f"  building {target.name} from Go modules: minutes, but only once ...")
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
     temporary = target.with_name(f".{target.name}")
-    with step("built promtool"):
+    with step(f"built {target.name}"):
         run(go, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
-            "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o", temporary, _PACKAGE,
+            "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o", temporary,
+            f"{_PACKAGES}/{target.name}",
             cwd=_SOURCE, env=environment, timeout=3600)  # fmt: skip
     temporary.rename(target)

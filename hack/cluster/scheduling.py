@@ -95,7 +95,7 @@ class Scheduler:
             f"--config={path}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self._port}",
-            "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
+            "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics,/metrics/resources",
             *flags,
         ]
         processes.spawn(self._sandbox, self._name, command)
@@ -104,7 +104,12 @@ class Scheduler:
         """Kill it, if it runs."""
         processes.kill_one(self._sandbox, self._name)
 
-    def metrics(self) -> str:
+    @property
+    def port(self) -> int:
+        """Of 127.0.0.1, where it serves HTTPS."""
+        return self._port
+
+    def metrics(self, path: str = "/metrics") -> str:
         """Its metrics, as Prometheus reads them.
 
         Raises:
@@ -112,7 +117,7 @@ class Scheduler:
         """
         context = create_default_context()  # its certificate is its own
         context.check_hostname, context.verify_mode = False, CERT_NONE
-        return fetch(f"https://127.0.0.1:{self._port}/metrics", context)
+        return fetch(f"https://127.0.0.1:{self._port}{path}", context)
 
     def log(self) -> str:
         """The end of its log."""

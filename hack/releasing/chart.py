@@ -59,7 +59,7 @@ def _files() -> dict[str, tarballs.Content]:
 def _walk(folder: Path, prefix: str) -> list[tuple[str, Path]]:
     found = []
     for child in folder.iterdir():
-        if child.is_dir():  # through links: crds, admission and assignment
+        if child.is_dir():  # through links: crds, admission, assignment and monitoring
             found += _walk(child, f"{prefix}{child.name}/")
         else:
             found.append((f"{prefix}{child.name}", child))

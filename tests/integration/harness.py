@@ -48,6 +48,7 @@ class Proxy:
         bodies: their bodies.
         identity: as whom the operator is to be taken; empty: the administrator.
         version: the API server's version that the operator is to see; empty: the real one.
+        silent: nothing of a watch is forwarded.
         struck: the write to kill at has come; `killed` once the operator is dead.
     """
 
@@ -61,6 +62,7 @@ class Proxy:
         self.bodies: list[str] = []
         self.identity: tuple[tuple[str, str], ...] = ()
         self.version = ""
+        self.silent = False
         self.struck = False
         self.killed = False
         self.url = ""
@@ -182,7 +184,8 @@ class Proxy:
             with contextlib.suppress(ConnectionResetError, aiohttp.ClientError):
                 await response.prepare(request)
                 async for chunk in answer.content.iter_any():
-                    await response.write(chunk)
+                    if not (self.silent and "watch" in request.query):
+                        await response.write(chunk)
                 await response.write_eof()
             return response
 
@@ -292,6 +295,8 @@ class PlayedNode:
 
     Attributes:
         refusal: the last log line of a revision's preflight, by pod; empty if it passes.
+        failure: why a revision that passes does not become healthy; empty if it does.
+        install: runs an installer's pod.
         beat: reports the state of the node, every five seconds.
     """
 
@@ -299,6 +304,8 @@ class PlayedNode:
         self._api = Api(sandbox)
         self._image = images.scheduler_name(sandbox.kubernetes)
         self.refusal: Callable[[dict[str, Any]], str] = lambda pod: ""
+        self.failure = ""
+        self.install: Callable[[dict[str, Any]], None] = self._install
         self.beat: Callable[[], None] = self._beat
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._main, daemon=True)
@@ -342,7 +349,7 @@ class PlayedNode:
                 for pod in self._api.request("GET", f"{_PODS}?labelSelector=app%3Dinstaller")[
                     "items"
                 ]:
-                    self._install(pod)
+                    self.install(pod)
             except ApiError as error:
                 print(f"played node: {error}", file=sys.stderr)
             time.sleep(0.05)
@@ -378,6 +385,9 @@ class PlayedNode:
             self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
             return
         copy = f"/api/v1/namespaces/{NAMESPACE}/configmaps/kube-scheduler-pod-{revision}"
+        if self.failure:
+            self._end(name, revision, "RolledBack", int(revision) - 1, reason=self.failure)
+            return
         static = json.loads(self._api.request("GET", copy)["data"]["pod.yaml"])
         container = static["spec"]["containers"][0]
         labels = {"revision": revision}
@@ -389,15 +399,20 @@ class PlayedNode:
             {"kube-scheduler-operator.dev/content-hash": digest},
             [*container["command"], *container["args"]],
         )
+        self._end(name, revision, "Installed", int(revision))
+
+    def _end(self, pod: str, revision: str, outcome: str, good: int, reason: str = "") -> None:
+        """Report the result of an installer."""
         result = {
-            "result": "Installed",
+            "result": outcome,
             "revision": int(revision),
             "node": NODE,
-            "lastGoodRevision": int(revision),
+            "lastGoodRevision": good,
             "steps": {"stage": 0.1},
+            **({"reason": reason} if reason else {}),
         }
         status = kubelet.ended_status("installer", 0, json.dumps(result), now())
-        self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
+        self._api.request("PATCH", f"{_PODS}/{pod}/status", {"status": status})
 
     def _mirror(
         self, labels: dict[str, str], annotations: dict[str, str], command: list[str]

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from .conftest import ApiServer
 
 
-MONITORING = ("monitoring", "monitoring/schedulers", "monitoring/openshift")
+MONITORING = (
+    "monitoring", "monitoring/dashboards", "monitoring/load", "monitoring/openshift",
+    "monitoring/schedulers",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", [*PLATFORMS, *MONITORING, "admission", "openshift/crds"])

@@ -65,7 +65,7 @@ LISTS: Final = {
     },
     "operator/engine/polling.py": {
         "Poller._look_up": ONE, "Poller.poll_bindings.read": SOME_FIELDS,
-        "Poller.poll_pods.read": SOME_FIELDS,
+        "Poller.poll_pods.read": SOME_FIELDS, "Poller.poll_waiting": SOME_FIELDS,
     },
     "operator/engine/watches.py": {
         "_load_watches": OWN, "_platform_watches": OWN, "_secondary_watches": OWN,

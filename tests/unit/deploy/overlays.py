@@ -23,6 +23,8 @@ _USED = {
     "patches",
     "labels",
     "images",
+    "configMapGenerator",
+    "generatorOptions",
 }
 _CLUSTER_SCOPED = {
     "ClusterRole",
@@ -48,7 +50,10 @@ def build(directory: Path) -> list[Object]:
     overlay = yaml.safe_load((directory / "kustomization.yaml").read_text())
     if unknown := set(overlay) - _USED:
         raise ValueError(f"{directory}: {sorted(unknown)}")
-    objects = [obj for resource in overlay["resources"] for obj in _resource(directory / resource)]
+    objects = [
+        obj for resource in overlay.get("resources", ()) for obj in _resource(directory / resource)
+    ]
+    objects += _config_maps(directory, overlay)
     for patch in overlay.get("patches", ()):
         _apply(directory, patch, objects)
     if "namespace" in overlay:
@@ -65,6 +70,24 @@ def _resource(path: Path) -> list[Object]:
     if path.is_dir():
         return build(path)
     return [obj for obj in yaml.safe_load_all(path.read_text()) if obj]
+
+
+def _config_maps(directory: Path, overlay: Object) -> list[Object]:
+    """ConfigMaps of files, under the names that the overlay gives them."""
+    options = dict(overlay.get("generatorOptions") or {})
+    if overlay.get("configMapGenerator") and options.pop("disableNameSuffixHash", None) is not True:
+        raise ValueError(f"{directory}: names with a hash")
+    if unknown := set(options) - {"labels"}:
+        raise ValueError(f"{directory}: generatorOptions {sorted(unknown)}")
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": generated["name"], "labels": dict(options.get("labels", {}))},
+            "data": {name: (directory / name).read_text() for name in generated["files"]},
+        }
+        for generated in overlay.get("configMapGenerator", ())
+    ]
 
 
 def _apply(directory: Path, patch: Object, objects: list[Object]) -> None:

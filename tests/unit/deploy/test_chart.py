@@ -62,6 +62,11 @@ EVERYTHING = (
     "secondarySchedulers.namespaces={kube-system,batch}",
     "serviceMonitor.enabled=true",
     "serviceMonitor.labels.release=prometheus",
+    "prometheusRule.enabled=true",
+    "prometheusRule.labels.release=prometheus",
+    "prometheusRule.runbookURL=https://docs.example/alerts",
+    "dashboards.enabled=true",
+    "dashboards.annotations.grafana_folder=kube-scheduler",
     "uninstall.timeout=1000",
 )
 
@@ -178,6 +183,25 @@ def test_every_value_takes_effect(helm: Helm) -> None:
     selected = service["spec"]["selector"].items()
     assert selected <= deployment["spec"]["template"]["metadata"]["labels"].items()
     assert not selected <= job["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_alerts_and_dashboards_are_those_of_kustomize(helm: Helm) -> None:
+    values = ("prometheusRule.enabled=true", "dashboards.enabled=true")
+    made = {key(obj): obj for obj in template(helm, *values)}
+    rules = (obj for obj in build(DEPLOY / "monitoring") if obj["kind"] == "PrometheusRule")
+    for obj in (*rules, *build(DEPLOY / "monitoring" / "dashboards")):
+        found = made[key(obj)]
+        assert (found.get("spec"), found.get("data")) == (obj.get("spec"), obj.get("data"))
+        if obj["kind"] == "ConfigMap":
+            assert obj["metadata"]["labels"].items() <= found["metadata"]["labels"].items()
+
+
+def test_alerts_link_to_the_published_runbook(helm: Helm) -> None:
+    rule = one(template(helm, *EVERYTHING), "PrometheusRule")
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    for alert in (alert for group in rule["spec"]["groups"] for alert in group["rules"]):
+        anchor = f"https://docs.example/alerts#{alert['alert'].lower()}"
+        assert alert["annotations"]["runbook_url"] == anchor
 
 
 def test_the_managed_schedulers_name_is_in_the_settings_and_in_the_rights(helm: Helm) -> None:

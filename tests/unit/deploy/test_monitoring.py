@@ -13,9 +13,10 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
 from kube_scheduler_operator.config.effective.secondary.request import SchedulerRequest
 from kube_scheduler_operator.operator.secondary.content import _objects
+from monitoring.promql import named
 
-from ..operator.telemetry.exposition import served_metrics, served_samples
 from .overlays import DEPLOY, Object, build
+from .served import labels_of, not_served
 
 ROOT = DEPLOY.parent
 MONITORING = DEPLOY / "monitoring"
@@ -32,6 +33,7 @@ _OPENSHIFTS = (
 )
 RUNBOOKS = {
     "KubeSchedulerNoActiveScheduler": (_UPSTREAM, _OPENSHIFTS),
+    "KubeSchedulerPodsNotAttempted": (_UPSTREAM, _OPENSHIFTS),
     "KubeSchedulerDown": (_UPSTREAM, _OPENSHIFTS),
     "KubeSchedulerCertificateExpiring": (
         "https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-certs/",
@@ -40,10 +42,15 @@ RUNBOOKS = {
 }
 """Critical alert -> a page that exists elsewhere and OpenShift's; this repository has no host."""
 
-NOT_OURS = frozenset({"up"})
-"""Metrics of other sources in rules: Prometheus' own, about its targets."""
+PAGE = ROOT / "docs" / "alerts.md"
+COMMANDS = set(
+    re.findall(r"^## (.+)$", (ROOT / "docs/kubectl-scheduler.md").read_text(), re.MULTILINE)
+)
+OTHER_COMMANDS = {
+    ("kubectl", "delete"), ("kubectl", "get"), ("kubectl", "logs"), ("kubeadm", "certs"),
+    ("kubeadm", "upgrade"),
+}  # fmt: skip
 
-_WORDS = frozenset({"absent", "abs", "max", "min", "sum", "time"})
 REFERENCE = {
     "KubeSchedulerDown": ("15m", "critical"),
     "SchedulerLegacyPolicySet": ("60m", "warning"),
@@ -71,25 +78,13 @@ each_rule = pytest.mark.parametrize(
 )
 
 
-def asked_for(expression: str) -> tuple[set[str], set[str]]:
-    """(metrics, labels) of an expression."""
-    text = re.sub(r'"[^"]*"', "", expression)
-    lists = re.findall(r"\b(?:by|without) \(([^)]*)\)", text)
-    matchers = re.findall(r"\{([^}]*)\}", text)
-    labels = set(re.findall(r"[a-z_]+", " ".join([*lists, *matchers])))
-    rest = re.sub(r"\b(?:by|without) \([^)]*\)|\{[^}]*\}", "", text)
-    return set(re.findall(r"[a-z_]{2,}", rest)) - _WORDS, labels
-
-
 @each_rule
 def test_an_alert_has_summary_description_severity_and_duration(
     rule: Object,
 ) -> None:
     assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
-    critical = rule["labels"]["severity"] == "critical"
-    runbook = {"runbook_url"} if critical else set()
-    assert set(rule["annotations"]) == {"summary", "description"} | runbook
-    assert critical or rule["labels"]["severity"] == "warning"
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert re.fullmatch(r"\d+[hm]", rule["for"])
     templates = re.findall(r"\{\{.*?\}\}", "".join(rule["annotations"].values()))
     assert all(re.fullmatch(r"\{\{ \$labels\.\w+ \}\}", one) for one in templates)
@@ -97,31 +92,58 @@ def test_an_alert_has_summary_description_severity_and_duration(
 
 @each_rule
 def test_an_alert_uses_only_metrics_that_are_served(rule: Object) -> None:
-    metrics, labels = asked_for(rule["expr"])
-    assert metrics
-    assert metrics <= served_samples() | NOT_OURS
-    ours = {
-        label for name in metrics & set(served_metrics()) for label in served_metrics()[name][1]
-    }
-    assert labels <= ours | {"instance", "pod", "job"}
+    assert named(rule["expr"]).metrics
+    assert not_served(rule["expr"]) == []
     shown = set(re.findall(r"\$labels\.(\w+)", "".join(rule["annotations"].values())))
-    assert shown <= ours
+    assert shown <= labels_of(rule["expr"])
 
 
 @each_rule
 def test_commands_and_files_that_an_alert_names_exist(rule: Object) -> None:
     description = rule["annotations"]["description"]
-    commands = re.findall(r"`kubectl\s+scheduler\s+([a-z ]+)`", description)
-    page = (ROOT / "docs" / "kubectl-scheduler.md").read_text()
-    assert {f"## {command}" for command in commands} <= set(page.splitlines())
+    assert set(re.findall(r"`kubectl\s+scheduler\s+([a-z ]+)`", description)) <= COMMANDS
     for path in re.findall(r"\b(?:docs|deploy)/[\w./-]+\w", description):
         assert (ROOT / path).exists()
+
+
+def runbooks() -> dict[str, str]:
+    """Alert -> its section of the page."""
+    _, *parts = re.split(r"^## (\w+)$", PAGE.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_every_alert_has_a_runbook_and_links_to_it() -> None:
+    assert list(runbooks()) == list(dict.fromkeys(rule["alert"] for rule in ALL_RULES))
+    for rule in ALL_RULES:
+        if rule["labels"]["severity"] != "critical":
+            anchor = f"{PAGE.relative_to(ROOT)}#{rule['alert'].lower()}"
+            assert rule["annotations"]["runbook_url"] == anchor
+
+
+@pytest.mark.parametrize("alert", runbooks())
+def test_a_runbook_has_steps_whose_commands_and_files_exist(alert: str) -> None:
+    text = runbooks()[alert]
+    steps = re.findall(r"^(\d+)\. ", text, re.MULTILINE)
+    assert steps == [str(number + 1) for number in range(len(steps))]
+    assert steps
+    spans = re.findall(r"`([^`]+)`", text)
+    commands = [span.split() for span in spans if span.startswith(("kubectl", "kubeadm"))]
+    for words in commands:
+        if words[:2] == ["kubectl", "scheduler"]:
+            name = " ".join(word for word in words[2:4] if word.islower() and word.isalpha())
+            assert name in COMMANDS, words
+        else:
+            assert tuple(words[:2]) in OTHER_COMMANDS, words
+    for path in (span for span in spans if re.fullmatch(r"(?:docs|deploy)/[\w./-]+", span)):
+        assert (ROOT / path).exists()
+    shown = set(re.findall(r"label `(\w+)`", text))
+    (first, *_) = (rule for rule in ALL_RULES if rule["alert"] == alert)
+    assert shown <= labels_of(first["expr"])
 
 
 @pytest.mark.parametrize("platform", [0, 1], ids=["kubeadm", "openshift"])
 def test_the_runbook_of_a_critical_alert_exists(platform: int) -> None:
     """OpenShift's conformance tests open the address. The steps are on docs/alerts.md."""
-    page = (ROOT / "docs" / "alerts.md").read_text()
     critical = {
         rule["alert"]: rule["annotations"]
         for rule in (ALL_RULES, rules(ON_OPENSHIFT))[platform]
@@ -129,7 +151,6 @@ def test_the_runbook_of_a_critical_alert_exists(platform: int) -> None:
     }
     urls = {alert: annotations["runbook_url"] for alert, annotations in critical.items()}
     assert urls == {alert: addresses[platform] for alert, addresses in RUNBOOKS.items()}
-    assert set(re.findall(r"^## (\w+)$", page, re.MULTILINE)) == set(critical)
     assert all("docs/alerts.md" in note["description"] for note in critical.values())
 
 
@@ -273,7 +294,8 @@ def test_no_overlay_requires_prometheus_operator() -> None:
     for name in PLATFORMS:
         for obj in build(DEPLOY / name):
             assert not obj["apiVersion"].startswith("monitoring.coreos.com")
-    for folder in (MONITORING, MONITORING / "schedulers", MONITORING / "openshift"):
+    components = ("", "load", "openshift", "schedulers", "secondary-schedulers")
+    for folder in (MONITORING / name for name in components):
         assert (
             yaml.safe_load((Path(folder) / "kustomization.yaml").read_text())["kind"] == "Component"
         )
@@ -291,3 +313,24 @@ def test_prometheus_finds_secondary_schedulers_by_the_labels_of_their_services()
     assert set(spec["targetLabels"]) <= set(labels)
     (endpoint,), (port,) = spec["endpoints"], service["spec"]["ports"]
     assert endpoint["port"] == port["name"]
+
+
+def test_prometheus_finds_the_programs_of_a_load_policy() -> None:
+    """By the labels and ports of the Pods that a LoadPolicy leads to."""
+    made = ROOT / "tests/unit/operator/loadpolicy/golden/everything.yaml"
+    pods = {
+        obj["spec"]["template"]["metadata"]["labels"]["app"]: obj
+        for obj in yaml.safe_load_all(made.read_text())
+        if obj["kind"] in ("DaemonSet", "Deployment")
+    }
+    monitors = build(MONITORING / "load")
+    assert {monitor["metadata"]["name"] for monitor in monitors} == set(pods)
+    for monitor in monitors:
+        workload = pods[monitor["metadata"]["name"]]
+        assert monitor["metadata"]["namespace"] == workload["metadata"]["namespace"]
+        template = workload["spec"]["template"]
+        selected = monitor["spec"]["selector"]["matchLabels"].items()
+        assert selected <= template["metadata"]["labels"].items()
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        (container,) = template["spec"]["containers"]
+        assert endpoint["port"] in {port["name"] for port in container["ports"]}

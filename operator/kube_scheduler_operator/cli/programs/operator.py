@@ -99,8 +99,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="interval between checks for pending pods with an unknown schedulerName and for "
-        "unmanaged schedulers; 0 disables them (default: 60)",
+        help="interval between checks for waiting pods, for those with an unknown schedulerName, "
+        "and for unmanaged schedulers; 0 disables them (default: 60)",
     )
     parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
     parser.add_argument(

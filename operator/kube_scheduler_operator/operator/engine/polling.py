@@ -1,4 +1,4 @@
-"""Polls what is not watched: pods that no scheduler attempts, and processes that bind pods.
+"""Polls what is not watched: pods that wait for a scheduler, and processes that bind pods.
 
 Each poll lists a limited number of objects and reads a few fields of each while they arrive. Their
 authors decide about the other content: megabytes, for a Pod. The next poll continues where the list
@@ -22,7 +22,7 @@ from ...kube.errors import Forbidden, Gone, Invalid, KubeError
 from ...kube.events import EventRecorder, Involved
 from ...kube.pages import Kept
 from ...kube.resource import EVENTS_V1, PODS
-from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
+from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, waiting_pods
 from ..model.snapshot import BindingScheduler, PendingPod
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ Value = TypeVar("Value", bound=_Namespaced)
 
 PENDING: Final = "pending Pods"
 BINDINGS: Final = "events of bindings"
+WAITING: Final = "Pods without a node"
 
 TOO_MANY: Final = "there are too many"
 NOT_ALLOWED: Final = "the operator may not list them"
@@ -143,6 +144,10 @@ class Poller:
         self.pods: Portions[object, PendingPod] = Portions()
         self.claims: Portions[unmanaged_schedulers.ClaimKey, unmanaged_schedulers.BindingClaim]
         self.claims = Portions()
+        # Pods without a node, of the last list that was read to its end, and of the current one.
+        self._waiting: waiting_pods.Tally | None = None
+        self._counting = waiting_pods.Tally(())
+        self._rest = ""  # the token of the part that is not counted yet
         self._proven: frozenset[unmanaged_schedulers.ClaimKey] = frozenset()
         self.served: frozenset[str] = frozenset()  # pods with these schedulerNames are not listed
         self._interval = interval
@@ -160,16 +165,26 @@ class Poller:
             return NOT_ALLOWED
         if self._failures.get(what, 0) >= FAILURES:
             return "listing them fails"
-        portions = self.pods if what == PENDING else self.claims
-        return TOO_MANY if portions.unread else ""
+        unread = {PENDING: self.pods.unread, BINDINGS: self.claims.unread}
+        return TOO_MANY if unread.get(what) else ""
 
     @property
     def bindings(self) -> tuple[BindingScheduler, ...]:
         """The processes that bind pods, by the pods that they bound."""
         return unmanaged_schedulers.binding_schedulers(self.claims.values, self._proven)
 
+    @property
+    def waiting(self) -> Mapping[str, Mapping[waiting_pods.Key, float]]:
+        """Metrics of the Pods without a node, of the last whole list; empty: not known."""
+        known = self._failures.get(WAITING, 0) < FAILURES and WAITING not in self._forbidden
+        return self._waiting.samples if known and self._waiting else {}
+
     async def run(self, api: ApiClient) -> None:
-        polls = {PENDING: self.poll_pods, BINDINGS: self.poll_bindings}
+        polls = {
+            PENDING: self.poll_pods,
+            BINDINGS: self.poll_bindings,
+            WAITING: self.poll_waiting,
+        }
         due = dict.fromkeys(polls, float("-inf"))
         while self._interval > 0:
             for what, poll in polls.items():
@@ -207,6 +222,27 @@ class Poller:
         # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
         if self.pods.values or (self.pods.values, self.pods.unread) != before:
             self._changed()
+
+    async def poll_waiting(self, api: ApiClient) -> None:
+        """Count the Pods without a node by cause.
+
+        Raises:
+            KubeError: the list failed; the previous result stays.
+        """
+        token, self._rest = self._rest, ""
+        if not token:
+            self._counting = waiting_pods.Tally(self.served)
+        listed = await api.select(
+            PODS,
+            waiting_pods.FIELDS,
+            field_selector=waiting_pods.FIELD_SELECTOR,
+            at_most=waiting_pods.PAGE,
+            kept=Kept(self._counting, waiting_pods.MOST_READ),
+            token=token,
+        )
+        self._rest = listed.more
+        if not listed.more:
+            self._waiting = self._counting
 
     async def poll_bindings(self, api: ApiClient) -> None:
         """List the events of recent bindings, and look up pods that they are about.

@@ -129,6 +129,7 @@ class Operator:
         )
         observe_defects(self._metrics.defect_contained)
         self._metrics.lease_seen = self._lease_seen
+        self._metrics.waiting_pods = lambda: self._poller.waiting
         self._poller = self._make_poller()
         self._ways = WayPoller(self._assigning, lambda: self._wake(urgent=False))
         self._webhook = AssignmentWebhook(

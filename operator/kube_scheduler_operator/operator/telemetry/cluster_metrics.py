@@ -65,6 +65,12 @@ GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "Whether new Pods that spec.assign of a SecondaryScheduler selects get its schedulerName",
         "scheduler",
     ),
+    "waiting_pods": ("Pods without a node", "cause", "scheduler"),
+    "waiting_pods_oldest_timestamp_seconds": (
+        "Creation of the oldest of these Pods",
+        "cause",
+        "scheduler",
+    ),
     "certificate_expiry_timestamp_seconds": (
         "Expiry of a scheduler's client or serving certificate, or of the operator's",
         "certificate",

@@ -11,6 +11,7 @@ import platform as python_platform
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -20,7 +21,7 @@ from prometheus_client.core import UnknownMetricFamily
 from prometheus_client.registry import Collector
 
 from . import cluster_metrics
-from .cluster_metrics import PREFIX, ClusterState, gauge
+from .cluster_metrics import PREFIX, ClusterState, Samples, gauge
 
 # Seconds. Reconciles and requests take milliseconds, a rollout on one node about ten seconds.
 PASS_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -48,6 +49,8 @@ class OperatorMetrics(Collector):
         self.watch_ages: Callable[[], Mapping[tuple[str, str], float]] = dict
         # called at every scrape: time of the last observed renewal of the schedulers' Lease
         self.lease_seen: Callable[[], datetime | None] = lambda: None
+        # called at every scrape: samples of the Pods without a node, by their keys in GAUGES
+        self.waiting_pods: Callable[[], Mapping[str, Samples]] = dict
         # called at every scrape: expiry of each certificate of this process
         self.certificates: dict[str, Callable[[], datetime | None]] = {}
         self._has_passed = False  # whether a reconcile has completed
@@ -171,7 +174,8 @@ class OperatorMetrics(Collector):
         seen = self.lease_seen()
         age = None if seen is None else max(self._clock() - seen.timestamp(), 0.0)
         certificates = {name: expires() for name, expires in tuple(self.certificates.items())}
-        yield from cluster_metrics.families(self.state, age, certificates)
+        state = replace(self.state, samples={**self.state.samples, **self.waiting_pods()})
+        yield from cluster_metrics.families(state, age, certificates)
         yield gauge(
             f"{PREFIX}watch_age_seconds",
             "Time since the last event or bookmark of a watch",

@@ -13,6 +13,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
+from kube_scheduler_operator.operator.diagnostics import waiting_pods
 from kube_scheduler_operator.operator.diagnostics.unknown_scheduler_names import (
     SHOWN,
     condition,
@@ -140,11 +141,15 @@ def test_pods_of_a_deleted_scheduler_are_reported(world: World) -> None:
 
 
 class Api:
+    """Answers the polls of Pods without a scheduler and of events, and finds no other Pod."""
+
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.requested: list[Any] = []
 
     async def select(self, resource: Any, fields: Any, **selection: Any) -> Any:
+        if fields is waiting_pods.FIELDS:
+            return ListResult()
         self.requested.append(selection)
         answer = self.answers.pop(0)
         if isinstance(answer, BaseException):

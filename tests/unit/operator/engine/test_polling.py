@@ -12,8 +12,9 @@ from kube_scheduler_operator.kube.resource import EVENTS_V1, PODS
 from kube_scheduler_operator.operator.diagnostics import (
     unknown_scheduler_names,
     unmanaged_schedulers,
+    waiting_pods,
 )
-from kube_scheduler_operator.operator.engine.polling import Poller
+from kube_scheduler_operator.operator.engine.polling import FAILURES, WAITING, Poller
 
 from ...kube.conftest import FakeApi
 from ...kube.conftest import api as api
@@ -170,3 +171,38 @@ async def test_a_token_that_is_too_old_begins_again(
         await poller.poll_pods(client)
         await poller.poll_pods(client)
     assert not poller.pods.unread
+
+
+async def test_waiting_pods_are_counted_by_cause_over_several_polls(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_pods, "MOST_READ", 2)
+    api.served |= {PODS}
+    put_pod(api, "a", "shop", "default-scheduler")
+    put_pod(api, "b", "shop", "default-scheduler", **OTHERS["gated"])
+    put_pod(api, "c", "shop", "misspelt", **OTHERS["attempted"])
+    put_pod(api, "d", "shop", "default-scheduler", spec={"nodeName": "there"})
+    poller = Poller(60, lambda: None)
+    poller.served = frozenset({"default-scheduler"})
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        await poller.poll_waiting(client)
+        assert poller.waiting == {}, "the list was not read to its end"
+        await poller.poll_waiting(client)
+    counts = poller.waiting["waiting_pods"]
+    assert {key: number for key, number in counts.items() if number} == {
+        ("not_attempted", "default-scheduler"): 1,
+        ("gated", "default-scheduler"): 1,
+        ("unschedulable", ""): 1,
+    }
+
+
+async def test_waiting_pods_are_not_known_while_they_cannot_be_listed(api: FakeApi) -> None:
+    api.served |= {PODS}
+    poller = Poller(60, lambda: None)
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        await poller._try(WAITING, poller.poll_waiting, client)
+        assert poller.waiting
+        api.served -= {PODS}
+        for _ in range(FAILURES):
+            await poller._try(WAITING, poller.poll_waiting, client)
+    assert poller.waiting == {}

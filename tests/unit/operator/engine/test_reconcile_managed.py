@@ -723,3 +723,8 @@ def test_a_scheduler_that_it_made_under_another_name_is_reported_and_stays() -> 
     assert f"kubectl delete secondaryscheduler {NAME}" in found["message"]
     calm = {one["type"]: one for one in conditions(before)}[names.INEFFECTIVE_SETTINGS]
     assert calm["status"] == "False"
+
+
+def test_pods_of_the_providers_scheduler_count_as_those_of_a_known_one() -> None:
+    """Otherwise the metric of waiting Pods could not say that the provider's schedules nothing."""
+    assert "default-scheduler" in (reconcile(start()).served or ())
