@@ -168,7 +168,7 @@ def settings_in(text: str) -> Mapping[str, Any] | None:
 
 def contained_settings(spec: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """The part of OperatorSettings' spec that a revision contains, without empty fields."""
-    return {k: v for k, v in (spec or {}).items() if v and k not in _NOT_RECORDED}
+    return {k: v for k, v in (spec or {}).items() if v and k not in NOT_RECORDED}
 
 
 def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
