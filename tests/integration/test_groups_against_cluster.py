@@ -19,7 +19,7 @@ import pytest
 
 from cluster import binaries, releases
 from kube_scheduler_operator.simulate.configuration import default_configuration, simulated
-from kube_scheduler_operator.simulate.decisions import NOT_TRIED, scheduled_condition
+from kube_scheduler_operator.simulate.decisions import NOT_TRIED, PodDecision, scheduled_condition
 from kube_scheduler_operator.simulate.run import Run, RunOptions
 from kube_scheduler_operator.simulate.world import World
 
@@ -32,6 +32,7 @@ from .simulated_worlds import NAMESPACES, PRIORITIES, GeneratedWorld
 from .test_kinds_against_binary import VERSIONS
 from .test_simulation_against_cluster import SECONDS, Client, Cluster, Spy
 
+REPEATED: Final = 5
 COUNT: Final = number("KSO_GROUPED_WORLDS", 10, soak=100)
 FINAL: Final = 3.0
 """Seconds without a change after which kube-scheduler does not try a pod again."""
@@ -185,13 +186,12 @@ async def _compare(
     async with Run(world, options) as run:
         for group, pods in zip(groups, submitted, strict=True):
             before = real.names()
-            decisions = await run.schedule(pods)
-            simulated_outcome = Counter(
-                (decision.node, decision.reason, decision.message)
-                for decision in decisions.values()
-            )
+            simulated_outcome = _outcome(await run.schedule(pods))
             actual = await asyncio.to_thread(real.place, group)
-            assert actual == simulated_outcome, group
+            if actual != simulated_outcome:
+                # kube-scheduler places some groups in another way each time.
+                assert actual in [await _once_more(world, options, pods) for _ in range(REPEATED)]
+                kinds["equal to a repetition"] += 1
             kinds[_kind(actual) + " below composites" * (len([*group.objects()]) > 1)] += 1
             if gone := before - real.names():
                 # Victims of one priority are chosen by chance, as far as they make the same room.
@@ -200,6 +200,15 @@ async def _compare(
                 return
             run.forget(pods)
             await asyncio.to_thread(real.remove, group)
+
+
+async def _once_more(world: World, options: RunOptions, pods: list[dict[str, Any]]) -> Outcome:
+    async with Run(world, options) as run:
+        return _outcome(await run.schedule(pods))
+
+
+def _outcome(decisions: Mapping[str, PodDecision]) -> Outcome:
+    return Counter((each.node, each.reason, each.message) for each in decisions.values())
 
 
 def _kind(outcome: Outcome) -> str:

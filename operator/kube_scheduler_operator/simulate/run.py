@@ -47,8 +47,8 @@ resources."""
 _QUIET_AFTER_PREEMPTION: Final = 3.0
 """Seconds without a decision after which waiting pods count as final."""
 _QUIET_WITH_PENDING: Final = 1.2
-"""The same after a pod was placed or a claim changed: waiting ones are tried again after a back-off
-of a second."""
+"""The same after a pod was placed or a claim changed, and for groups: waiting pods are tried again
+after a back-off of a second."""
 _IDLE: Final = 1.0
 """Seconds without a decision after which a sentinel asks whether pods are tried at all."""
 _BACK_OFFS: Final = 2
@@ -390,7 +390,7 @@ class Run:
             quiet = 0.0
             if any(map(self._preempts, waiting)):
                 quiet = _QUIET_AFTER_PREEMPTION
-            elif self._is_changed or len(waiting) < len(self.decisions):
+            elif self._grouped or self._is_changed or len(waiting) < len(self.decisions):
                 quiet = _QUIET_WITH_PENDING
             # A process that gets no processor is quiet as well.
             if time.monotonic() - self._changed > quiet and await self._are_queues_empty(waiting):
