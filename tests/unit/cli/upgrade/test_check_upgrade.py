@@ -318,6 +318,7 @@ async def test_all_schedulers_of_a_cluster_are_checked(running: Cluster) -> None
     done = await running.run("check", "--upgrade", "1.36", "-o", "json")
     assert (done.code, done.err) == (1, "")
     found = json.loads(done.out)
+    assert any("UnsupportedConfigOverridesUpgradeable is False" in one for one in found["notes"])
     (step,) = found["steps"]
     errors = {one["scheduler"]: one["errors"] for one in step["schedulers"]}
     assert list(errors) == [CONTROL_PLANE, 'SecondaryScheduler "mine"']
