@@ -76,6 +76,8 @@ class EditEffect:
     # namespace -> number of pods that were not tried, because there are too many kinds
     left_out: dict[str, int] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)  # what the edit changes that no probe reaches
+    # kind of pods that are never tried -> namespace/name
+    omitted: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def worse(self) -> bool:
@@ -88,6 +90,11 @@ class EditEffect:
 
     def sentences(self, before: str = "today", change: str = "the edit") -> Iterator[str]:
         """Yield the effect of a change; `before` is when pods were placed without it."""
+        yield from self.known(before)
+        yield from self.unknown(change)
+
+    def known(self, before: str = "today") -> Iterator[str]:
+        """Yield what was tried."""
         for running, losses in ((True, self.lost), (False, self.newly_waiting)):
             for loss in sorted(losses, key=lambda loss: -len(loss.pods)):
                 number = _number(len(loss.pods), "running" if running else "waiting")
@@ -105,7 +112,6 @@ class EditEffect:
             count = self.tried - len(self.unplaced)
             who = f"each of {count} pods" if count > 1 else "1 pod"
             yield f"{who} can be placed as {before}" if count else "there is no pod to place"
-        yield from self.unknown(change)
 
     def unknown(self, change: str = "the edit") -> Iterator[str]:
         """Yield what the change may do that was not tried."""
@@ -124,9 +130,22 @@ class EditEffect:
         if self.changed:
             yield f"no simulation tries {', '.join(self.changed)}"
 
+    def omissions(self) -> Iterator[str]:
+        """Yield, as one sentence, the pods that are never tried."""
+        kinds = [
+            f"{len(pods)} {_pods(len(pods))} {kind} ({_named(pods)})"
+            for kind, pods in sorted(self.omitted.items())
+        ]
+        if kinds:
+            yield f"not tried: {', '.join(kinds)}"
+
 
 def _number(count: int, state: str) -> str:
-    return f"{count} {state} {'pod' if count == 1 else 'pods'}"
+    return f"{count} {state} {_pods(count)}"
+
+
+def _pods(count: int) -> str:
+    return "pod" if count == 1 else "pods"
 
 
 def _named(names: Sequence[str]) -> str:
@@ -157,7 +176,7 @@ async def effect_of(world: World, options: RunOptions, after: RunOptions) -> Edi
     """
     served = {profile["schedulerName"] for profile in profiles_of(options.config)}
     groups, others = chosen(alike(world, served))
-    effect = EditEffect(changed=list(_changed(options, after)))
+    effect = EditEffect(changed=list(_changed(options, after)), omitted=omitted_pods(world, served))
     for group in others:
         effect.left_out[group.namespace] = effect.left_out.get(group.namespace, 0) + len(group.pods)
     firsts = [group.first for group in groups]
@@ -242,9 +261,7 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
     for entry in world.objects[PODS].values():
         pod = entry.object()
         spec, metadata = pod["spec"], pod["metadata"]
-        if spec["schedulerName"] not in served or spec.get("schedulingGates"):
-            continue
-        if belongs_to_node(pod):
+        if _omission(pod, served):
             continue
         own = {key: value for key, value in spec.items() if key != "nodeName"}
         kind = [metadata["namespace"], metadata.get("labels"), own, bool(entry.node)]
@@ -253,6 +270,24 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         names.append(pod_name(pod))
     groups = [AlikePods(tuple(names), first) for first, names in by_content.values()]
     return sorted(groups, key=lambda group: -len(group.pods))
+
+
+def omitted_pods(world: World, served: set[str]) -> dict[str, list[str]]:
+    """Return the pods that are not tried, by kind."""
+    found: dict[str, list[str]] = {}
+    for pod in world.all(PODS):
+        if kind := _omission(pod, served):
+            found.setdefault(kind, []).append(pod_name(pod))
+    return found
+
+
+def _omission(pod: Object, served: set[str]) -> str:
+    """Return of which kind of pods it is that is not tried; empty: it is tried."""
+    if pod["spec"]["schedulerName"] not in served:
+        return "of other schedulers"
+    if pod["spec"].get("schedulingGates"):
+        return "with scheduling gates"
+    return "of DaemonSets or without a scheduler" if belongs_to_node(pod) else ""
 
 
 def chosen(groups: Sequence[AlikePods]) -> tuple[list[AlikePods], list[AlikePods]]:

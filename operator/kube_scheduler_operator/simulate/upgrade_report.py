@@ -45,8 +45,13 @@ class Placements:
         }
 
     def lines(self) -> Iterator[str]:
-        for sentence in self.effect.sentences(f"with {self.before}", _CHANGE):
-            yield f"pods, compared with {self.before}: {sentence}"
+        compared = f"pods, compared with {self.before}"
+        for sentence in self.effect.known(f"with {self.before}"):
+            yield f"{compared}: {sentence}"
+        for sentence in self.effect.unknown(_CHANGE):
+            yield f"not known: {compared}: {sentence}"
+        for sentence in self.effect.omissions():
+            yield f"{compared}: {sentence}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,10 @@ def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["status", "--outptu=json"], 'unknown flag --outptu; did you mean "--output"?'),
         (["status", "-o", "jsno"], '"jsno" is not one of text, json, yaml; did you mean "json"?'),
         (["status", "more"], 'unexpected argument "more"'),
+        (
+            ["check", "--upgrade", "1.37", "--from-files", "a.yaml", "b.yaml"],
+            'unexpected argument "b.yaml"; --from-files takes one value: write --from-files b.yaml',
+        ),
         (["convert", "-f", "x", "--as", "second"], "unknown flag --as"),
     ],
 )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.simulate import edit_effect
-from kube_scheduler_operator.simulate.edit_effect import AlikePods, EditEffect, Loss, alike, chosen
+from kube_scheduler_operator.simulate.edit_effect import (
+    AlikePods,
+    EditEffect,
+    Loss,
+    alike,
+    chosen,
+    omitted_pods,
+)
 from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE
 
 from .test_scenario import pod, world
@@ -22,6 +29,20 @@ def test_pods_that_were_made_for_a_node_are_not_tried() -> None:
     )
     found = {name for group in alike(cluster, {"default-scheduler"}) for name in group.pods}
     assert found == {"default/web", "default/waits"}
+
+
+def test_pods_that_are_not_tried_are_named() -> None:
+    gated, other = pod("gated"), pod("other")
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    other["spec"]["schedulerName"] = "batch"
+    cluster = world(pod("web", "a"), pod("daemon", "a", "DaemonSet"), gated, other)
+    effect = EditEffect(tried=1, omitted=omitted_pods(cluster, {"default-scheduler"}))
+    assert list(effect.omissions()) == [
+        "not tried: 1 pod of DaemonSets or without a scheduler (default/daemon), 1 pod of other "
+        "schedulers (default/other), 1 pod with scheduling gates (default/gated)"
+    ]
+    assert effect.is_known
+    assert list(EditEffect(tried=1).omissions()) == []
 
 
 def test_pods_that_differ_only_in_their_names_are_tried_once() -> None:

@@ -6,6 +6,7 @@ Standard library only, so that `--help` is instant.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -29,10 +30,12 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse all of the arguments; a word that is left over ends the program with code 2."""
-        parsed, left = self.parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        parsed, left = self.parse_known_args(words, namespace)
         if left:
             used: CommandParser = parsed.used_parser
-            used.error(used._unknown(left[0]))
+            before = words[: words.index(left[0])] if left[0] in words else []
+            used.error(used._unknown(left[0], before))
         return parsed
 
     def format_help(self) -> str:
@@ -58,8 +61,6 @@ class CommandParser(argparse.ArgumentParser):
 
     def print_usage(self, file: Any = None) -> None:
         """Print the usage on standard error: standard output may be read by a program."""
-        import sys
-
         super().print_usage(file or sys.stderr)
 
     def options(self) -> dict[str, argparse.Action]:
@@ -89,9 +90,13 @@ class CommandParser(argparse.ArgumentParser):
             text = f'"{value}" is not one of {", ".join(map(str, action.choices))}'
         raise argparse.ArgumentError(action, text + meant(str(value), map(str, action.choices)))
 
-    def _unknown(self, word: str) -> str:
+    def _unknown(self, word: str, before: Sequence[str]) -> str:
+        """Say what is wrong with a word; `before` has those before it."""
         if not word.startswith("-"):
-            return f'unexpected argument "{word}"'
+            flag = next((one for one in reversed(before) if one.startswith("-")), "")
+            repeats = isinstance(self.options().get(flag), argparse._AppendAction)
+            more = f"; {flag} takes one value: write {flag} {word}" if repeats else ""
+            return f'unexpected argument "{word}"{more}'
         name = word.partition("=")[0]
         return f"unknown flag {name}{meant(name, self.options())}"
 

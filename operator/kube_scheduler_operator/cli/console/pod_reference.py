@@ -9,6 +9,7 @@ from typing import Final
 
 from ...kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, PODS, ObjectRef, Resource
 from ...simulate.kinds import CONTROLLERS, POD_GROUPS, REPLICA_SETS, STATEFUL_SETS
+from .errors import UsageError
 
 _WORKLOADS: Final[Mapping[str, Resource]] = {
     word: resource
@@ -29,6 +30,8 @@ KIND_WORDS: Final = tuple(
 )
 """One word for each of them but PodGroups, which few clusters have."""
 _PODS: Final = ("pod", "pods", "po")
+_GROUPS: Final = ("workload", "workloads", "compositepodgroup", "compositepodgroups")
+"""Kinds with groups of Pods that no question is about; none is a namespace in practice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,28 @@ def workload_kind(word: str) -> Resource | None:
 
 
 def pod_reference(args: argparse.Namespace) -> PodReference:
-    """Read POD and `-n`; a namespace in POD takes precedence."""
+    """Read POD and `-n`; a namespace in POD takes precedence.
+
+    Raises:
+        UsageError: it names neither a pod nor a kind that has pods.
+    """
     first, _, name = args.pod.rpartition("/")
     namespace = args.namespace or "default"
     if first.lower() in _PODS:
         return PodReference(namespace, name)
     if workload := workload_kind(first):
         return PodReference(namespace, name, workload)
+    if first.lower() in _GROUPS:
+        raise UsageError(
+            f'"{args.pod}": a group of Pods is named podgroup/NAME, also one of a Workload'
+        )
+    if "/" in first:
+        kind, _, space = first.partition("/")
+        known = kind.lower() in _PODS or workload_kind(kind) is not None
+        if known and "/" not in space:
+            raise UsageError(f'"{args.pod}" names a namespace: write {kind}/{name} -n {space}')
+        raise UsageError(
+            f'"{args.pod}" is not POD, NAMESPACE/POD or KIND/NAME; KIND is one of pod, '
+            f"{', '.join(KIND_WORDS)} and podgroup"
+        )
     return PodReference(first or namespace, name)

@@ -52,7 +52,8 @@ class EditAnswer:
     notes: list[str]
 
     def lines(self) -> Iterator[str]:
-        body = [*self.effect.sentences(), *self._placed_again()]
+        effect = self.effect
+        body = [*effect.sentences(), *effect.omissions(), *self._placed_again()]
         return framed(self.decided_by, body, self.notes, with_configurations=False)
 
     def _placed_again(self) -> Iterator[str]:

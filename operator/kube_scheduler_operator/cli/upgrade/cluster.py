@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from ...base import names
 from ...base.platform import Platform
 from ...config.effective.managed import moved_objects
 from ...config.effective.pipeline import served_by, with_managed
@@ -48,3 +51,15 @@ async def _managed(api: ApiClient, platform: Platform) -> list[Upgrade]:
     known = with_managed(known, facts, composed.control_plane)
     objects = moved_objects(known, facts.managed_scheduler)
     return [*secondary_upgrades(objects, facts, (DEFAULT_SCHEDULER,))]
+
+
+def restrictions(upgrades: Iterable[Upgrade]) -> Iterator[str]:
+    """Yield why an upgrade is restricted whatever it changes, as Upgradeable of the operator."""
+    for upgrade in upgrades:
+        if isinstance(upgrade, ControlPlaneUpgrade):
+            for finding in upgrade.current.findings:
+                if finding.condition == names.OVERRIDES_UPGRADEABLE:
+                    yield (
+                        f"{names.OVERRIDES_UPGRADEABLE} is False whatever is found here, where the "
+                        f"overrides take part: {finding.text}"
+                    )

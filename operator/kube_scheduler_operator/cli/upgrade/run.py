@@ -36,7 +36,7 @@ from ..console.errors import UsageError, error_message, named
 from ..console.input_files import read_paths
 from ..console.output import counted, first_names, print_document, text_of
 from ..simulation.run import OwnObjects, Simulation, own_objects
-from .cluster import cluster_upgrades
+from .cluster import cluster_upgrades, restrictions
 from .lists import without_bulk
 from .programs import Programs
 from .trials import LocalTrials
@@ -84,6 +84,7 @@ async def _show(
         running = max((upgrade.version for upgrade in upgrades), default=target)
         raise UsageError(f"--upgrade: {running.short} runs already; name a newer version")
     report = await upgrade_report(upgrades, trials, target)
+    report = replace(report, notes=[*restrictions(upgrades), *report.notes])
     print_document(report.document(), args.output, text_of(report.lines()))
     return report.code
 

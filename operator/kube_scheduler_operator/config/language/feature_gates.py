@@ -13,6 +13,8 @@ from ...base.go_values import boolean
 from .versions import Version
 
 FLAG: Final = "feature-gates"
+_COMPONENT: Final = "kube"
+"""The component whose gates kube-scheduler registers; an empty one means it too."""
 _NEEDS: Final = "needs="
 FLAG_PREFIX: Final = f"--{FLAG}="
 
@@ -59,13 +61,19 @@ def parse_gates(values: Iterable[str]) -> dict[str, bool]:
     """Parse `--feature-gates` flags: `A=true,B=false`, each also as `kube:A=true`.
 
     Raises:
-        ValueError: an entry is not `name=true` or `name=false`.
+        ValueError: an entry is not `name=true` or `name=false`, or is of another component.
     """
     gates: dict[str, bool] = {}
     for entry in (part.strip() for value in values for part in value.split(",")):
         if not entry:
             continue
-        name, equals, text = entry.rpartition(":")[2].partition("=")
+        component, of, rest = entry.partition(":")
+        name, equals, text = (rest if of else entry).partition("=")
+        if of and component.strip() not in ("", _COMPONENT):
+            raise ValueError(
+                f'"{entry}": kube-scheduler has no component {component.strip()} (component not '
+                f"registered); write {rest}"
+            )
         if not equals:
             raise ValueError(f'"{entry}" has no value; write {name}=true or {name}=false')
         gates[name.strip()] = boolean(text.strip())

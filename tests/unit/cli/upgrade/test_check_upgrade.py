@@ -318,6 +318,7 @@ async def test_all_schedulers_of_a_cluster_are_checked(running: Cluster) -> None
     done = await running.run("check", "--upgrade", "1.36", "-o", "json")
     assert (done.code, done.err) == (1, "")
     found = json.loads(done.out)
+    assert any("UnsupportedConfigOverridesUpgradeable is False" in one for one in found["notes"])
     (step,) = found["steps"]
     errors = {one["scheduler"]: one["errors"] for one in step["schedulers"]}
     assert list(errors) == [CONTROL_PLANE, 'SecondaryScheduler "mine"']
@@ -356,3 +357,19 @@ async def test_what_the_condition_names_is_what_the_check_names(running: Cluster
     done = await running.run("check", "--upgrade", "1.36", "-o", "json")
     (text,) = json.loads(done.out)["steps"][0]["schedulers"][0]["errors"]
     assert condition.message.endswith(f": {text}")
+
+
+def test_what_no_simulation_tries_is_marked_as_not_known_and_untried_pods_are_named() -> None:
+    effect = EditEffect(
+        tried=1,
+        changed=["the plugins of profile x at reserve"],
+        omitted={"with scheduling gates": ["shop/gated"]},
+    )
+    placements = Placements(Version.parse("v1.35.4"), Version.parse("v1.36.3"), effect)
+    assert list(placements.lines()) == [
+        "pods, compared with v1.35.4: 1 pod can be placed as with v1.35.4",
+        "not known: pods, compared with v1.35.4: no simulation tries the plugins of profile x at "
+        "reserve",
+        "pods, compared with v1.35.4: not tried: 1 pod with scheduling gates (shop/gated)",
+    ]
+    assert placements.document()["omitted"] == {"with scheduling gates": ["shop/gated"]}
