@@ -14,6 +14,8 @@ from .versions import Version
 
 FLAG: Final = "feature-gates"
 _NEEDS: Final = "needs="
+_COMPONENT: Final = "kube"
+"""The only one whose gates kube-scheduler has; it exits at another one."""
 FLAG_PREFIX: Final = f"--{FLAG}="
 
 
@@ -59,13 +61,19 @@ def parse_gates(values: Iterable[str]) -> dict[str, bool]:
     """Parse `--feature-gates` flags: `A=true,B=false`, each also as `kube:A=true`.
 
     Raises:
-        ValueError: an entry is not `name=true` or `name=false`.
+        ValueError: an entry is not `name=true` or `name=false`, or of another component.
     """
     gates: dict[str, bool] = {}
     for entry in (part.strip() for value in values for part in value.split(",")):
         if not entry:
             continue
-        name, equals, text = entry.rpartition(":")[2].partition("=")
+        key, equals, text = entry.partition("=")
+        component, _, name = key.rpartition(":")
+        if component.strip() not in ("", _COMPONENT):
+            raise ValueError(
+                f'"{entry}": kube-scheduler has no component "{component.strip()}"; write '
+                f"{name}{equals}{text}"
+            )
         if not equals:
             raise ValueError(f'"{entry}" has no value; write {name}=true or {name}=false')
         gates[name.strip()] = boolean(text.strip())
