@@ -63,9 +63,9 @@ def demonstrate(terminal: Terminal) -> list[Section]:
         Section(
             "A pod is Pending",
             "`why` shows what excludes each node, with kube-scheduler's own words in brackets, and "
-            "what would help.\nEvery change that it names was tried, in the order in which a person "
-            "would try them: mend the cluster, mend the rule, ask for less, add\na node, drop a "
-            "rule.",
+            "what would help.\nEvery change that it names was tried, in the order in which a "
+            "person would try them: mend the cluster, mend the rule, ask for less, add\n"
+            "a node, drop a rule.",
             (run(f"why shop/web-1 --from-files {FILE}"),),
         ),
         Section(
