@@ -63,7 +63,9 @@ def demonstrate(terminal: Terminal) -> list[Section]:
         Section(
             "A pod is Pending",
             "`why` shows what excludes each node, with kube-scheduler's own words in brackets, and "
-            "what would help.\nEvery change that it names was tried, the smallest first.",
+            "what would help.\nEvery change that it names was tried, in the order in which a "
+            "person would try them: mend the cluster, mend the rule, ask for less, add\n"
+            "a node, drop a rule.",
             (run(f"why shop/web-1 --from-files {FILE}"),),
         ),
         Section(

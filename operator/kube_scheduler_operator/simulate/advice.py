@@ -429,7 +429,7 @@ class AdviceSearch:
         await self._candidates_of(len(self._nodes))
         for name, (like, count, labelled) in added.items():
             if name in fitting:
-                others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
+                others = f" (one of {count} nodes of its kind)" if count > 1 else ""
                 text = f"add a node like {like}{others}{labelled}"
                 self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
 

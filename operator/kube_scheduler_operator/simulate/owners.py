@@ -11,6 +11,7 @@ from typing import Any, Final
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import controller_of
 from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS, Object
+from .quotas import used_up
 from .refusals import remedy
 from .world import EndedPod, World
 
@@ -115,7 +116,7 @@ def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods
         for obj in world.all(resource):
             where, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
             if namespace in (None, where):
-                missing += _missing(obj, existing[where, f"{resource.kind}/{name}"])
+                missing += _missing(world, obj, existing[where, f"{resource.kind}/{name}"])
     return sorted(missing, key=lambda pods: (-pods.count, pods.namespace, pods.owner))
 
 
@@ -130,7 +131,7 @@ def _active_pods(world: World) -> Iterator[tuple[str, str]]:
             yield where, owner_of(pod)
 
 
-def _missing(obj: Mapping[str, Any], existing: int) -> Iterator[MissingPods]:
+def _missing(world: World, obj: Mapping[str, Any], existing: int) -> Iterator[MissingPods]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     count = int(spec.get("replicas", 1)) - existing
     for condition in status.get("conditions") or ():
@@ -138,4 +139,5 @@ def _missing(obj: Mapping[str, Any], existing: int) -> Iterator[MissingPods]:
             cause = _FORBIDDEN.sub("", str(condition.get("message") or condition.get("reason")))
             if count > 0:
                 namespace = obj["metadata"]["namespace"]
-                yield MissingPods(owner_of(obj), namespace, count, cause, remedy(cause, namespace))
+                fix = remedy(cause, namespace, used_up(world, namespace))
+                yield MissingPods(owner_of(obj), namespace, count, cause, fix)

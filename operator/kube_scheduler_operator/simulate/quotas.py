@@ -34,6 +34,30 @@ class Admitted:
     reasons: tuple[str, ...]  # why not more; in the words of the API server
 
 
+@dataclass(frozen=True, slots=True)
+class UsedUp:
+    """An entry of a quota of which nothing is left, whatever a pod requests."""
+
+    quota: str  # its name
+    entry: str
+    used: str
+    hard: str
+
+
+def used_up(world: World, namespace: str) -> list[UsedUp]:
+    """Return what is used up of quotas of a namespace, except of those with scopes."""
+    found = []
+    for (where, name), stored in sorted(world.objects[QUOTAS].items()):
+        quota = stored.object()
+        spec, used = mapping(quota.get("spec")), mapping(mapping(quota.get("status")).get("used"))
+        if where != namespace or spec.get("scopes") or spec.get("scopeSelector"):
+            continue
+        for entry, hard in sorted(_hard(quota).items()):
+            if entry in used and _amount(entry, str(used[entry])) >= _amount(entry, hard):
+                found.append(UsedUp(name, entry, str(used[entry]), hard))
+    return found
+
+
 class Quotas:
     """The quotas of a world, which admitted pods use up."""
 

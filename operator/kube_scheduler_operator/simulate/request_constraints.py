@@ -82,9 +82,8 @@ def _shortage(spec: Mapping[str, Any], resource: str, amount: float, usage: Usag
     if not node:
         return text
     size = quantity_text(resource, known.allocatable[node].get(resource, 0.0))
-    return (
-        f"{text}; of such nodes, {node} has most: {quantity_text(resource, max(most, 0))} of {size}"
-    )
+    left = quantity_text(resource, max(most, 0))
+    return f"{text}; of all nodes with too little, {node} has most free: {left} of {size}"
 
 
 def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepair]:

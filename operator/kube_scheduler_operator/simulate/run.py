@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from ..config.language.feature_gates import FLAG_PREFIX, Gates, parse_gates
+from ..config.language.feature_gates import FLAG, FLAG_PREFIX, Gates, parse_gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..kube.resource import Resource
 from .api_server import Verb, WorldServer
@@ -154,10 +154,14 @@ def gates_of(options: RunOptions) -> Gates:
     """Return the feature gates of the program with these flags.
 
     Raises:
-        SimulationError: the program does not report its version.
+        SimulationError: the program does not report its version, or does not start with the flags.
     """
     values = [flag.partition("=")[2] for flag in options.flags if flag.startswith(FLAG_PREFIX)]
-    return Gates(binary_version(options.binary), parse_gates(values))
+    try:
+        gates = parse_gates(values)
+    except ValueError as error:
+        raise SimulationError(f"--{FLAG}: {error}") from None
+    return Gates(binary_version(options.binary), gates)
 
 
 def _has_unknown_plugins(options: RunOptions) -> bool:

@@ -112,7 +112,8 @@ def a_device_of_a_claim_that_another_object_holds(situation: Situation) -> None:
 
 
 @kind(
-    "less than 2 of cpu is free, requested by container c; of such nodes, {}-a has most: 1 of 4",
+    "less than 2 of cpu is free, requested by container c; of all nodes with too little, {}-a "
+    "has most free: 1 of 4",
     "request 1 of cpu instead of 2",
     requests(cpu="1"),
 )

@@ -15,7 +15,7 @@ def too_much_cpu_beside_others(situation: Situation) -> None:
 
 
 @kind(
-    "less than 9 of cpu is free, requested by container c; of such nodes, ",
+    "less than 9 of cpu is free, requested by container c; of all nodes with too little, ",
     "request 4 of cpu instead of 9",
     requests(cpu="4"),
 )
@@ -100,7 +100,9 @@ def a_request_of_the_whole_pod(situation: Situation) -> None:
     situation.spec["resources"] = {"requests": {"cpu": "5"}}
 
 
-@kind("Too many pods", "add a node like {}-a and 1 other", lambda s: s.node("d", "x"))
+@kind(
+    "Too many pods", "add a node like {}-a (one of 2 nodes of its kind)", lambda s: s.node("d", "x")
+)
 def no_room_for_another_pod(situation: Situation) -> None:
     situation.every_node(pods="1")
     situation.runs_everywhere()

@@ -185,3 +185,31 @@ def test_a_workload_that_has_all_its_pods_or_no_failure_misses_none() -> None:
             }),
         )
     ) == []  # fmt: skip
+
+
+def test_all_that_is_used_up_of_quotas_is_named_at_once() -> None:
+    """The API server names what a container has to specify first, and then one quota."""
+    hard, used = {"pods": "7", "requests.cpu": "1"}, {"pods": "7", "requests.cpu": "200"}
+    named = "pods of ResourceQuota q (7 of 7 used)"
+    quota = owned("ResourceQuota", "q", spec={"hard": hard}, status={"hard": hard, "used": used})
+    quota["apiVersion"] = "v1"
+
+    def fix(message: str) -> str:
+        status = refused(f'pods "a" is forbidden: {message}')
+        replica_set = owned("ReplicaSet", "web", spec={"replicas": 3}, status=status)
+        (found,) = missing_pods(world(replica_set, quota))
+        return found.fix
+
+    assert fix("failed quota: q: must specify requests.cpu for: pause") == (
+        "set requests.cpu of pause, as ResourceQuota shop/q requires; and raise "
+        f"{named}, requests.cpu of ResourceQuota q (200 of 1 used)"
+    )
+    exceeded = "exceeded quota: {}, requested: {}=1, used: {}=7, limited: {}=7"
+    assert fix(exceeded.format("q", *["pods"] * 3)) == (
+        "raise ResourceQuota shop/q, or delete other pods"
+    )
+    assert fix(exceeded.format("other", *["requests.cpu"] * 3)) == (
+        f"raise ResourceQuota shop/other, or request less; and raise {named}"
+    )
+    quota["spec"]["scopes"] = ["BestEffort"]
+    assert "raise" not in fix("failed quota: q: must specify requests.cpu for: pause")

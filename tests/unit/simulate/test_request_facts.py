@@ -76,8 +76,8 @@ def test_one_sentence_has_the_most_that_a_node_with_too_little_has() -> None:
     found = found_for({"cpu": "3"}, {"cpu": "4"}, {"cpu": "2500m"}, {"cpu": "8"})
     assert found.on is not None
     assert found.on("node-0") == (
-        "less than 3 of cpu is free, requested by container app; of such nodes, node-1 has most: "
-        "2500m of 2500m"
+        "less than 3 of cpu is free, requested by container app; of all nodes with too "
+        "little, node-1 has most free: 2500m of 2500m"
     )
     assert found.on("node-1") == found.on("node-0")
     assert list(found.repairs()) == []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...base import names
 from ...base.platform import PLATFORMS, Platform
 from ...kube.errors import KubeError
-from ..console.errors import CommandError, Run, print_error
+from ..console.errors import CommandError, Run, UsageError, print_error
 from ..console.output import print_remark
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def run_with_api(
         return 128 + signal.SIGTERM
     except (KubeError, CommandError) as error:
         print_error(error)
-        return failure
+        return 2 if isinstance(error, UsageError) else failure
 
 
 def credentials_of(args: argparse.Namespace) -> Credentials:

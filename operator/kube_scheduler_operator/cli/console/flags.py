@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from .errors import UsageError, named
 from .output import print_remark
 
 if TYPE_CHECKING:
+    from ...config.language.versions import Version
     from ...config.lint.checks import CheckOptions
 
 DEFAULT_VERSION: Final = "1.35"
@@ -154,8 +156,7 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     """
     from ...base.findings import listing
     from ...base.platform import PLATFORMS
-    from ...config.language.feature_gates import FLAG, Gates, parse_gates
-    from ...config.language.flags import validate_flags
+    from ...config.language.feature_gates import Gates, parse_gates
     from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST, on_record
     from ...config.language.validation.newer_versions import newer_version_note
     from ...config.language.versions import Version
@@ -166,8 +167,7 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     with named("--feature-gates"):
         gates = Gates(version, parse_gates(args.feature_gates))
     stock = not args.custom_image and platform_name != "openshift"
-    for problem in validate_flags({FLAG: args.feature_gates}, version, stock=stock):
-        raise UsageError(f"--feature-gates: {problem.sentence}")
+    check_feature_gates(args.feature_gates, version, stock=stock)
     if note := newer_version_note(version):
         print_remark(f"note: {note}")
     elif not on_record(version):
@@ -186,3 +186,16 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
 
     with named("--for"):
         return options_for(place, options)
+
+
+def check_feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> None:
+    """Refuse gates with which kube-scheduler of a version does not start.
+
+    Raises:
+        UsageError: there is one.
+    """
+    from ...config.language.feature_gates import FLAG
+    from ...config.language.flags import validate_flags
+
+    for problem in validate_flags({FLAG: values}, version, stock=stock):
+        raise UsageError(f"--{FLAG}: {problem.sentence}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ...simulate.decided_by import framed
-from ...simulate.placements import Spread
+from ...simulate.placements import Spread, spread
 from ...simulate.scenario import Drain
 from ..console.output import counted, first_names, format_table, limited, limited_table
 from .answer import TODAY, ConfigurationAnswer, LargestQuestion, SimulationAnswer
@@ -85,9 +85,13 @@ def _largest(question: LargestQuestion, result: ConfigurationAnswer, under: str)
     least = "at least " if result.more_fit else ""
     more = fitting.least - replicas
     enough = f"{more:.0f} more than" if more > 0 else "exactly" if more == 0 else "fewer than"
+    # Of the pods that are placed before those of the workload, such as those of a drained node.
+    waiting = spread([sum(run.values()) for run in result.reasons])
+    pods = "other pod has" if waiting.most == 1 else "other pods have"
+    others = f", but {shown_spread(waiting)} {pods} no node" if waiting.most else ""
     return (
         f"{least}{shown_spread(fitting)} pods of {question.workload} fit{under}: {enough} the "
-        f"{replicas} of its spec"
+        f"{replicas} of its spec{others}"
     )
 
 

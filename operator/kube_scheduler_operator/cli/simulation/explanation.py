@@ -360,6 +360,8 @@ def _fitting(explanation: Diagnosis) -> Iterator[str]:
             f"kube-scheduler would place it on {decision.node} now. Its last attempt ended with an "
             f"error: {explanation.error}"
         )
+    elif decision.node and explanation.gates:
+        yield f"kube-scheduler would place it on {decision.node} then."
     elif decision.node:
         yield (
             f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "

@@ -23,7 +23,7 @@ from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.source.reader import read
 from ...config.effective.secondary.scheduler import running_names
-from ...config.language.feature_gates import FLAG_PREFIX, Gates
+from ...config.language.feature_gates import Gates
 from ...config.language.plugins.effective_plugins import effective_plugins
 from ...config.language.schema import DEFAULT_SCHEDULER, KIND
 from ...config.language.versions import Version
@@ -65,7 +65,9 @@ from ...simulate.world import World
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
 from ..console.errors import CommandError, UsageError, error_message
+from ..console.flags import check_feature_gates
 from ..console.input_files import display_name, read_bytes
+from .chosen_gates import gate_flags
 from .deciding import deciding_configurations
 from .in_cluster import JobSimulator
 from .refused_schedulers import refused_names
@@ -299,7 +301,7 @@ def from_files(args: argparse.Namespace) -> Simulation:
             simulation.origins[others[at].title] = name
             simulation.options = simulation.instead(config)
     simulation.cluster = cluster
-    return _placed(simulation, _local(args, cluster))
+    return _placed(simulation, _local(args, cluster), args)
 
 
 def _run_by_kube_schedulers(
@@ -335,7 +337,7 @@ def _configuration_in(
         raise UsageError(f"several files are a {KIND}: choose one with --config: {names}")
     if found:
         return found[0][1], found[0][0]
-    return None, f"{DEFAULTS}: no file is a {KIND} (--config)"
+    return None, f"{DEFAULTS}: no file of --from-files is a {KIND}"
 
 
 def _others_in_files(own: Sequence[Mapping[str, Any]]) -> Iterator[OtherScheduler]:
@@ -363,8 +365,9 @@ async def from_cluster(
 
     Raises:
         KubeError: the cluster cannot be read.
-        CommandError: there is no kube-scheduler.
+        CommandError: there is no kube-scheduler, or it does not start with the chosen flags.
     """
+    chosen = gate_flags(args.feature_gates)
     schedulers = await running_schedulers(api, platform)
     own = await own_objects(api)
     world = await read_cluster(api, annotations=bool(own.extenders), new_nodes=True, new_pods=True)
@@ -384,7 +387,6 @@ async def from_cluster(
     simulation.origins[""] = main.origin or DEFAULTS
     image = main.operand.image if main.operand else ""
     simulation.cluster = cluster = cluster_version(world, image)
-    chosen = _chosen_flags(args)
     simulation.options = replace(
         simulation.options,
         others=tuple(
@@ -407,7 +409,7 @@ async def from_cluster(
     found = _found_others(world, simulation.options.others, served, simulation.options.config)
     every = (*simulation.options.others, *found)
     simulation.options = replace(simulation.options, others=every)
-    return _placed(simulation, place)
+    return _placed(simulation, place, args)
 
 
 async def _served_by_config_maps(
@@ -503,7 +505,9 @@ def _simulation(
 ) -> Simulation:
     """Return a simulation whose place is not chosen yet."""
     now = measured_at(world) if own.from_files else None
-    options = RunOptions(NO_BINARY, {}, _chosen_flags(args) or flags, args.timeout, now=now)
+    options = RunOptions(
+        NO_BINARY, {}, gate_flags(args.feature_gates) or flags, args.timeout, now=now
+    )
     simulation = Simulation(world, options, None, [*notes, *world.notes], own)
     simulation.options = simulation.with_configuration(config or default_configuration())
     if not own.extenders:
@@ -511,15 +515,13 @@ def _simulation(
     return simulation
 
 
-def _placed(simulation: Simulation, place: Place) -> Simulation:
+def _placed(simulation: Simulation, place: Place, args: argparse.Namespace) -> Simulation:
+    stock = place.job is None or place.operand is None or is_stock(place.operand.image)
+    if place.version is not None:
+        check_feature_gates(args.feature_gates, place.version, stock=stock)
     simulation.options = replace(simulation.options, binary=place.binary)
     simulation.job, simulation.place = place.job, place
     return simulation
-
-
-def _chosen_flags(args: argparse.Namespace) -> list[str]:
-    """Return the flags that the user chose for all schedulers."""
-    return [f"{FLAG_PREFIX}{','.join(args.feature_gates)}"] if args.feature_gates else []
 
 
 def configuration_file(name: str) -> Mapping[str, Any]:

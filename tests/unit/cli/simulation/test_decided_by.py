@@ -72,7 +72,7 @@ async def test_the_clusters_version_and_the_configuration_are_a_note(
     flags = files(world, kube_scheduler.VERSION)
     done = await world.run(*command, *flags)
     assert f"kube-scheduler {OWN} decides" not in done.out.splitlines()[0]
-    note = f"note: kube-scheduler {OWN} decides, with its defaults: no file is a"
+    note = f"note: kube-scheduler {OWN} decides, with its defaults: no file of --from-files is a"
     assert note in done.out
     config = tmp_path / "config.json"
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -97,7 +97,7 @@ async def test_each_column_has_the_configuration_that_decided_it(world: World) -
     assert other[0]["origin"] == f"--config {config}"
     text = (await world.run(*command)).out
     assert f"note: kube-scheduler {OWN} decides\n" in text
-    assert "note: today, with its defaults: no file is a" in text
+    assert "note: today, with its defaults: no file of --from-files is a" in text
     assert f"note: strict.json, with --config {config}\n" in text
 
 

@@ -73,6 +73,14 @@ async def test_the_largest_number_of_pods(world: World, scheduler: str, largest:
     assert found["configurations"][0]["figures"]["largest"]["median"] == largest
 
 
+async def test_the_largest_number_of_pods_names_those_that_are_left_without_a_node(
+    world: World,
+) -> None:
+    flags = ("--max", "--drain", "n1", "--repeat", "1")
+    done = await world.run("simulate", "-f", world.workload(DEFAULT_SCHEDULER), *flags)
+    assert (done.code, "of its spec, but 1 other pod has no node" in done.out) == (1, True)
+
+
 async def test_a_drain_moves_the_pods_of_every_scheduler(world: World) -> None:
     code, found = await world.answer("simulate", "--drain", "n1", "--repeat", "1")
     assert found["pods"] == {"of the drained node n1": 3}

@@ -31,6 +31,13 @@ def test_what_a_tenant_writes_takes_few_lines() -> None:
     assert len(large.splitlines()) < 20
 
 
+def test_a_gated_pod_that_fits_waits_for_its_gates_alone() -> None:
+    answer = Diagnosis("shop/p", "s", nodes=1, candidates=["n"], decision=Decision(node="n"))
+    assert "If it still waits" in text(answer)
+    answer.gates, answer.gates_removed_by = ["example.com/gate"], ["its controller does"]
+    assert text(answer).endswith("kube-scheduler would place it on n then.")
+
+
 def test_room_is_held_and_given_up_by_several_pods() -> None:
     awaited = [Awaited((ENDING, RESIZED, HOLDING), ("n",))]
     assert (
