@@ -56,6 +56,7 @@ LISTS: Final = {
         "_of_control_plane": OWN, "find_agents": ADMINISTRATORS,
     },
     "cli/simulation/in_cluster.py": {"JobSimulator.prepare": USERS},
+    "cli/simulation/refused_schedulers.py": {"refused_in_cluster": ADMINISTRATORS},
     "cli/simulation/run.py": {"own_objects": ADMINISTRATORS},
     "cli/simulation/running_scheduler.py": {"running_schedulers": ADMINISTRATORS},
     "cli/simulation/self_test.py": {"_clean_up": USERS, "_observe": USERS},
