@@ -76,8 +76,8 @@ def demonstrate(terminal: Terminal) -> list[Section]:
         Section(
             "A pod is on the wrong node",
             "`why` of a running pod shows the score of every plugin for every node. A tie is "
-            "decided by chance: then\nno plugin preferred another node, and a stronger preference "
-            "or a rule is needed.",
+            "decided in kube-scheduler's own way: then\nno plugin "
+            "preferred another node, and a stronger preference or a rule is needed.",
             (run(f"why shop/web-0 --from-files {FILE}"),),
         ),
         Section(

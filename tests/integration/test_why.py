@@ -233,7 +233,7 @@ def test_a_running_pod_has_the_scores_of_all_nodes(why: Callable[..., Any]) -> N
     for node_scores in found["scores"].values():
         assert sum(node_scores["plugins"].values()) == node_scores["total"]
     text = why(files, "there", "-o", "text")
-    assert "a still has the highest score (2 nodes tie, and chance decides)." in text
+    assert "a still has the highest score (2 nodes tie)." in text
     assert "1 node (b): less than 1 of cpu is free" in text
 
 

@@ -55,7 +55,7 @@ class PodDecision:
 
     @property
     def best(self) -> list[str]:
-        """The nodes with the highest total; several are a tie, which chance decides."""
+        """The nodes with the highest total; several are a tie."""
         if not self.totals:
             return []
         most = max(self.totals.values())

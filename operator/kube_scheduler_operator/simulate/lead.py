@@ -27,7 +27,7 @@ def lead_of(decision: PodDecision, node: str) -> str:
     if node not in totals or not others:
         return ""
     best = max(others, key=lambda other: totals[other])
-    if totals[best] == totals[node]:  # a tie, which chance decides: how it is ahead of the others
+    if totals[best] == totals[node]:  # a tie: how it is ahead of the others
         others = [other for other in others if totals[other] < totals[node]]
         best = max(others, key=lambda other: totals[other], default=node)
     first, second = (node, best) if totals[node] >= totals[best] else (best, node)

@@ -1,7 +1,7 @@
 """Places pods with kube-scheduler, several times, and describes the results.
 
-kube-scheduler breaks ties by chance, so each run places the same pods differently. Only figures and
-their spread can be compared.
+kube-scheduler may break ties in another way in each run, and place the same pods differently. Only
+figures and their spread can be compared.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def _sentence(answer: SimulationAnswer, result: ConfigurationAnswer) -> str:
     if not fitting:
         return f"{what} {fit_not}{under} in any of {counted(runs, 'run')}"
     return (
-        f"{what} {fit}{under} in only {fitting} of {runs} runs: it depends on ties, which chance "
-        "decides"
+        f"{what} {fit}{under} in only {fitting} of {runs} runs: it depends on how "
+        "kube-scheduler breaks ties"
     )
 
 

@@ -477,7 +477,7 @@ def _running(explanation: Diagnosis, most: int) -> Iterator[str]:
     elif explanation.node not in explanation.candidates:
         yield f"As a new pod it would not fit on {explanation.node} today."
     elif explanation.node in best:
-        tie = f" ({counted(len(best), 'node')} tie, and chance decides)" if len(best) > 1 else ""
+        tie = f" ({counted(len(best), 'node')} tie)" if len(best) > 1 else ""
         yield f"{explanation.node} still has the highest score{tie}{_unless(explanation)}."
     elif best:
         yield f"As a new pod it would go to {_named(best)} today{_unless(explanation)}."
