@@ -592,7 +592,7 @@ async def place_of_cluster(
         try:
             place = _local(args, cluster)
         except UsageError as missing:
-            raise UsageError(f"{missing}; {refused}") from None
+            raise CommandError(f"{missing}; {refused}") from None
         notes.append(refused)
         return place
     shown = version_of_scheduler(operand.image) if operand else cluster.version

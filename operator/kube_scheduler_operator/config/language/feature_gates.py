@@ -71,8 +71,7 @@ def parse_gates(values: Iterable[str]) -> dict[str, bool]:
         name, equals, text = (rest if of else entry).partition("=")
         if of and component.strip() not in ("", _COMPONENT):
             raise ValueError(
-                f'"{entry}": kube-scheduler has no component {component.strip()} (component not '
-                f"registered); write {rest}"
+                f'"{entry}": kube-scheduler has no component "{component.strip()}"; write {rest}'
             )
         if not equals:
             raise ValueError(f'"{entry}" has no value; write {name}=true or {name}=false')

@@ -292,7 +292,7 @@ def test_a_flag_and_its_value_without_an_equals_sign_are_written_with_one() -> N
 @pytest.mark.parametrize("component", ["component", "apiserver"])
 def test_kube_scheduler_registers_the_gates_of_one_component(component: str) -> None:
     """1.34.4, 1.35.4 and 1.37.2 exit with "component not registered", and accept an empty one."""
-    with pytest.raises(ValueError, match=f"no component {component}.*write AllAlpha=false"):
+    with pytest.raises(ValueError, match=f'no component "{component}".*write AllAlpha=false'):
         parse_gates([f"{component}:AllAlpha=false"])
     assert parse_gates([":A=true", "kube :B=true"]) == {"A": True, "B": True}
     assert parse_gates(["kube:x:A=true"]) == {"x:A": True}, "which no version has"
