@@ -134,11 +134,12 @@ _POD_STATUS: Final = frozenset(
         "startTime",
     )
 )
-_POD_CONDITIONS: Final = (
+RESIZES: Final = frozenset(("PodResizePending", "PodResizeInProgress"))
+"""The types of conditions of a Pod that is resized."""
+_POD_CONDITIONS: Final = RESIZES | {
     "DisruptionTarget",  # the victim of a preemption keeps the other Pod from preempting more
-    "PodResize",
     "PodScheduled",
-)
+}
 _CONTAINER: Final = frozenset(("image", "name", "resources", "restartPolicy", "restartPolicyRules"))
 _PORT: Final = ("hostPort", "hostIP", "protocol", "containerPort")
 IMAGE_VOLUME: Final = "image"
@@ -295,7 +296,7 @@ def _pod(pod: Mapping[str, Any]) -> Object:
                 {"ready": True, "image": "", "imageID": "", **entry} for entry in resized
             ]
     fields = ("type", "status", "reason", "message", "lastTransitionTime")
-    status |= _conditions(reported, lambda type_: type_.startswith(_POD_CONDITIONS), fields)
+    status |= _conditions(reported, _POD_CONDITIONS.__contains__, fields)
     return {"spec": spec, "status": status}
 
 

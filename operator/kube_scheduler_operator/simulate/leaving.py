@@ -63,11 +63,8 @@ def leaving_pods(world: World) -> list[tuple[Object, LeavingPod]]:
 
 def _leaving(world: World) -> Iterator[tuple[Object, LeavingPod]]:
     for entry in world.objects[PODS].values():
-        if not entry.node:
-            continue
         # Most pods are none of both, and reading all of them takes seconds.
-        terminates = b'"deletionTimestamp"' in entry.content
-        if not terminates and b'"PodResize' not in entry.content:
+        if not entry.node or not entry.may_leave:
             continue
         pod = entry.object()
         if "deletionTimestamp" in pod["metadata"]:

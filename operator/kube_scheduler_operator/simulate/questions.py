@@ -30,7 +30,7 @@ from .run import RunOptions
 from .upgrade_check import check_upgrade
 from .why import explain
 from .why_group import explain_group
-from .world import Entry, World
+from .world import Entry, World, may_leave_room
 
 T = TypeVar("T")
 Question = Callable[..., Awaitable[T]]
@@ -153,7 +153,8 @@ def read_request(chunks: Iterable[bytes]) -> Asked:
         metadata = obj["metadata"]
         node = obj["spec"].get("nodeName") or "" if resource is PODS else ""
         key = (metadata.get("namespace", ""), metadata["name"])
-        world.objects[resource][key] = Entry(line, node)
+        may_leave = resource is PODS and may_leave_room(obj)
+        world.objects[resource][key] = Entry(line, node, may_leave)
     return Asked(question, arguments, world, options)
 
 

@@ -195,8 +195,9 @@ class Run:
         self._options = options
         self._scores = ScoreLog()
         if only is not None and not _has_unknown_plugins(options):
-            world = with_images_of(world, only)
-        self._store = WorldStore(world)
+            self._store = WorldStore(partial(with_images_of, world, only))
+        else:
+            self._store = WorldStore(world)
         self._nominations = Nominations(self._store, world)
         self._controllers = Controllers(self._store)
         self._clock = time.time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import orjson
 
@@ -25,7 +26,8 @@ class WatchEvent:
 Watcher = Callable[[WatchEvent], None]
 
 _ADDED, _MODIFIED, _DELETED = "ADDED", "MODIFIED", "DELETED"
-_VERSION_OF_WORLD = "1"
+_METADATA = b'"metadata":{'
+_VERSIONED = _METADATA + b'"resourceVersion":"1",'
 
 
 @dataclass(slots=True)
@@ -38,14 +40,21 @@ class _Kind:
 class WorldStore:
     """A world that changes while kube-scheduler runs, at first without its waiting pods."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World | Callable[[], World]) -> None:
         self.version = 1  # the resourceVersion of the latest change
-        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._world = world
+
+    @cached_property
+    def _kinds(self) -> dict[tuple[str, str], _Kind]:
+        """What is served by group and plural; made when it is needed: that takes a while."""
+        world = self._world if isinstance(self._world, World) else self._world()
+        kinds: dict[tuple[str, str], _Kind] = {}
         for resource, entries in world.objects.items():
-            kind = self._kind(resource)
+            kind = kinds.setdefault((resource.group, resource.plural), _Kind())
             for key, entry in entries.items():
                 if entry.node or resource is not PODS:
                     kind.objects[key] = _versioned(entry.content)
+        return kinds
 
     def _kind(self, resource: Resource) -> _Kind:
         return self._kinds.setdefault((resource.group, resource.plural), _Kind())
@@ -120,5 +129,4 @@ def _versioned(content: bytes) -> bytes:
 
     Every content is written by `World.add`, so its first `"metadata":{` is the object's own.
     """
-    before, mark, after = content.partition(b'"metadata":{')
-    return b'%b%b"resourceVersion":"%b",%b' % (before, mark, _VERSION_OF_WORLD.encode(), after)
+    return content.replace(_METADATA, _VERSIONED, 1)

@@ -26,6 +26,7 @@ from .kinds import (
     NAMESPACES,
     NODES,
     PODS,
+    RESIZES,
     RESOURCE_CLAIMS,
     Object,
     new_object,
@@ -45,6 +46,7 @@ UNKNOWN_TIME: Final = "2020-01-01T00:00:00Z"
 class Entry:
     content: bytes  # the object as JSON, without a resourceVersion
     node: str = ""  # the node of a bound pod; otherwise empty
+    may_leave: bool = False  # whether it is a pod that terminates or may be resized
 
     def object(self) -> Object:
         obj: Object = orjson.loads(self.content)
@@ -122,7 +124,8 @@ class World:
         key = (metadata.get("namespace", ""), name)
         if kind.only not in (None, key):
             return False
-        self.objects[resource][key] = Entry(orjson.dumps(kept), node)
+        may_leave = resource is PODS and may_leave_room(kept)
+        self.objects[resource][key] = Entry(orjson.dumps(kept), node, may_leave)
         return True
 
     def _note_others(self, obj: Mapping[str, Any]) -> None:
@@ -202,6 +205,14 @@ class World:
                 self.remove(RESOURCE_CLAIMS, name, namespace)
             elif claim is not None and (freed := without_users(claim, [pod])) is not None:
                 self.add(freed)
+
+
+def may_leave_room(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod terminates or may be resized."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return True
+    conditions = pod["status"].get("conditions") or ()
+    return any(str(each.get("type")) in RESIZES for each in conditions)
 
 
 def _kubelet(node: Mapping[str, Any]) -> str:
