@@ -35,11 +35,16 @@ _IMAGES: Final = b'"images":'
 
 
 def images_without_effect(
-    spec: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]], *, alone: bool
+    spec: Mapping[str, Any],
+    nodes: Iterable[Mapping[str, Any]],
+    *,
+    alone: bool,
+    foremost: bool = False,
 ) -> Iterator[str]:
     """Yield a sentence about each image of a Pod's spec that would count under its whole name.
 
-    Or, if no other plugin scores, about all images if they are too small under any name.
+    Or, if no other plugin scores or each has a smaller weight (`foremost`), about all images if
+    they are too small under any name.
     """
     bytes_by_name: dict[str, list[int]] = defaultdict(list)
     count = 0
@@ -67,11 +72,12 @@ def images_without_effect(
                 f'{IMAGE_LOCALITY} does not recognize image "{name}" on any node: nodes report it '
                 f'as "{whole}", and names are compared as text; write the whole name in the Pod'
             )
-    if alone and weights and sum(weights) < one_point:
+    if (alone or foremost) and weights and sum(weights) < one_point:
+        rest = "enable a second plugin at score" if alone else "the other plugins decide"
         yield (
             f"{IMAGE_LOCALITY} distinguishes no nodes for this Pod: {', '.join(places)}, so its "
             f"images count as {sum(weights):.1f} MiB at most, and the first point needs "
-            f"{one_point:.1f} MiB; enable a second plugin at score"
+            f"{one_point:.1f} MiB; {rest}"
         )
 
 

@@ -137,7 +137,7 @@ class _Inquiry:
         profile = profile_named(options, answer.scheduler)
         self._rules, self._labels = profile_rules(profile), demanded_labels(profile)
         scoring = effective_plugins(profile, gates).points["score"]
-        self._scores = {plugin.name for plugin in scoring}
+        self._scores = {plugin.name: plugin.weight or 1 for plugin in scoring}
         if answer.node:  # every node gets a score
             profiles = [
                 {**own, "percentageOfNodesToScore": 100} for own in profiles_of(options.config)
@@ -193,9 +193,13 @@ class _Inquiry:
             explanation.notes += spreads_without_effect(self._pod, self._world, self._gates)
             explanation.notes += fields_without_effect(self._pod, self._world)
         if len(explanation.candidates) > 1 and IMAGE_LOCALITY in self._scores:
-            alone = self._scores == {IMAGE_LOCALITY} and not self._options.extenders
+            others = [self._scores[name] for name in self._scores if name != IMAGE_LOCALITY]
+            alone = not others and not self._options.extenders
+            foremost = self._scores[IMAGE_LOCALITY] > max(others, default=0)
             nodes = list(self._world.all(NODES))
-            explanation.notes += images_without_effect(self._pod["spec"], nodes, alone=alone)
+            explanation.notes += images_without_effect(
+                self._pod["spec"], nodes, alone=alone, foremost=foremost
+            )
             explanation.notes += unreported_images(self._pod["spec"], nodes)
 
     def _late_retries(self, decision: PodDecision) -> Iterator[str]:

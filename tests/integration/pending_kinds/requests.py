@@ -156,8 +156,8 @@ def _container(name: str, cpu: str, **fields: Any) -> Object:
     return {"name": name, "image": "i", "resources": {"requests": {"cpu": cpu}}, **fields}
 
 
-@kind("less than 5 of cpu is free, requested by init container load (3), sidecar proxy (2); of "
-      "such nodes, ", "request 4 of cpu instead of 5", lambda s: s.spec["initContainers"][1][
+@kind("less than 5 of cpu is free, requested by init container load (3), sidecar proxy (2)",
+      "request 4 of cpu instead of 5", lambda s: s.spec["initContainers"][1][
           "resources"]["requests"].update(cpu="2"))  # fmt: skip
 def a_sidecar_beside_an_init_container(situation: Situation) -> None:
     situation.spec["initContainers"] = [
@@ -165,8 +165,8 @@ def a_sidecar_beside_an_init_container(situation: Situation) -> None:
     ]  # fmt: skip
 
 
-@kind("less than 3 of cpu is free, requested by sidecar proxy (2900m), container c (100m); of such "
-      "nodes, ", "request 2 of cpu instead of 3", lambda s: s.spec["initContainers"][0][
+@kind("less than 3 of cpu is free, requested by sidecar proxy (2900m), container c (100m)",
+      "request 2 of cpu instead of 3", lambda s: s.spec["initContainers"][0][
           "resources"]["requests"].update(cpu="1900m"))  # fmt: skip
 def a_sidecar_that_asks_for_most(situation: Situation) -> None:
     situation.runs_everywhere("2")

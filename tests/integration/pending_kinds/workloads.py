@@ -44,7 +44,7 @@ _LIMITS: Final = {"type": "Container", "max": {"cpu": "1"}}
 REFUSALS: Final = {
     "a quota of pods": Refusal(
         "exceeded quota: pods, requested: pods=1",
-        f"raise ResourceQuota {OTHER_NAMESPACE}/pods, or request less",
+        f"raise ResourceQuota {OTHER_NAMESPACE}/pods, or delete other pods",
         (_quota("pods", {"pods": "1"}),),
         (_raised("pods", {"pods": "5"}),),
     ),

@@ -85,6 +85,8 @@ def test_images_that_are_too_small_for_a_point_are_named_if_nothing_else_scores(
     assert bool(too_small) is reported
     assert all(f"has {size} MiB and is on 1 of 3 nodes" in sentence for sentence in too_small)
     assert too_small == [] or list(images_without_effect(spec, nodes, alone=False)) == []
+    foremost = list(images_without_effect(spec, nodes, alone=False, foremost=True))
+    assert any("the other plugins decide" in sentence for sentence in foremost) is reported
 
 
 def test_a_node_with_as_many_images_as_a_kubelet_reports_may_have_more() -> None:

@@ -499,8 +499,12 @@ def _table(explanation: Diagnosis, most: int) -> Iterator[str]:
     scores, best = explanation.scores, set(explanation.decision.best)
     order = sorted(scores, key=lambda node: (-scores[node].total, node))
     plugins = list(dict.fromkeys(name for score in scores.values() for name in score.plugins))
+    # A column of zeros is shown if it is the answer.
+    answers = " ".join(explanation.notes)
     plugins = [
-        name for name in plugins if any(score.plugins.get(name) for score in scores.values())
+        name
+        for name in plugins
+        if name in answers or any(score.plugins.get(name) for score in scores.values())
     ]
     shown = limited(order, most)
     if explanation.node in order and explanation.node not in shown:
