@@ -83,10 +83,7 @@ class _Term:
     @cached_property
     def domains(self) -> Mapping[str, str]:
         """The domain of each node that has one."""
-        labels = {
-            node["metadata"]["name"]: mapping(node["metadata"].get("labels"))
-            for node in self.world.nodes()
-        }
+        labels = self.world.labels_of_nodes()
         return {node: own[self.key] for node, own in labels.items() if self.key in own}
 
     @cached_property
@@ -318,8 +315,7 @@ class _Holders:
 
     @cached_property
     def _labels(self) -> Mapping[str, Mapping[str, str]]:
-        nodes = self.world.nodes()
-        return {node["metadata"]["name"]: mapping(node["metadata"].get("labels")) for node in nodes}
+        return self.world.labels_of_nodes()
 
     @cached_property
     def _domains(self) -> Mapping[tuple[str, str], str]:

@@ -20,14 +20,13 @@ from ..base.objects import mapping
 from ..base.times import rfc3339, timestamp
 from ..scheduling.policies.pods import Demand
 from .constraint import containers, different_texts
-from .kinds import PODS, Object, pod_name
+from .kinds import PODS, RESIZES, Object, pod_name
 from .nominations import nominated
 from .world import World
 
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _OF_SPEC: Final = ("initContainers", "containers", "overhead", "resources")
 _held_before: BoundedCache[bytes, Mapping[str, float]] = BoundedCache(4096, 4 * 2**20, 2**16)
-_RESIZE: Final = "PodResize"
 _INFEASIBLE: Final = "Infeasible"
 _MOST_AMOUNTS: Final = 3
 _LONGEST: Final = 366 * 24 * 3600
@@ -209,6 +208,6 @@ def _as_reported(
 
 def _is_infeasible(pod: Mapping[str, Any]) -> bool:
     return any(
-        str(condition.get("type")).startswith(_RESIZE) and condition.get("reason") == _INFEASIBLE
+        str(condition.get("type")) in RESIZES and condition.get("reason") == _INFEASIBLE
         for condition in mapping(pod.get("status")).get("conditions") or ()
     )

@@ -141,8 +141,7 @@ class _Labels:
 
     @cached_property
     def _of_nodes(self) -> Mapping[str, Mapping[str, str]]:
-        nodes = self._world.nodes()
-        return {node["metadata"]["name"]: mapping(node["metadata"].get("labels")) for node in nodes}
+        return self._world.labels_of_nodes()
 
     @cached_property
     def _keys(self) -> Counter[str]:

@@ -166,8 +166,8 @@ class _Spread:
     @cached_property
     def _domain_of(self) -> Mapping[str, str]:
         """The domain of each node that has the label, whether it counts or not."""
-        labels = ((node, mapping(node["metadata"].get("labels"))) for node in self.world.nodes())
-        return {node["metadata"]["name"]: own[self.key] for node, own in labels if self.key in own}
+        labels = self.world.labels_of_nodes()
+        return {node: own[self.key] for node, own in labels.items() if self.key in own}
 
     @property
     def unlabelled(self) -> bool:

@@ -170,6 +170,13 @@ class World:
         """Yield all Nodes like `node`: questions read them many times."""
         return (node for _, name in self.objects[NODES] if (node := self.node(name)) is not None)
 
+    def labels_of_nodes(self) -> dict[str, Mapping[str, str]]:
+        """Return the labels of all Nodes by name, shared and not to be changed."""
+        return {
+            node["metadata"]["name"]: mapping(node["metadata"].get("labels"))
+            for node in self.nodes()
+        }
+
     def pending(self) -> list[Object]:
         """Return the pods without a node, oldest first."""
         pods = [entry.object() for entry in self.objects[PODS].values() if not entry.node]
