@@ -75,12 +75,24 @@ def show_explanation(args: argparse.Namespace) -> int:
 async def _of_workload(
     api: ApiClient, platform: Platform, reference: PodReference, args: argparse.Namespace
 ) -> Simulation:
-    workload = await find_object(api, reference.ref)
-    if workload is None:
-        raise CommandError(f"{reference.title} does not exist")
-    template = mapping(mapping(workload.get("spec")).get("template"))
-    name = mapping(template.get("spec")).get("schedulerName")
+    name = await scheduler_name_of(api, reference)
     return await from_cluster(api, platform, args, name)
+
+
+async def scheduler_name_of(api: ApiClient, reference: PodReference) -> str | None:
+    """Return the schedulerName of a pod, or of the pods of a workload; None: the default.
+
+    Raises:
+        CommandError: it does not exist.
+    """
+    found = await find_object(api, reference.ref)
+    if found is None:
+        raise CommandError(f"{reference.title} does not exist")
+    spec = mapping(found.get("spec"))
+    if reference.workload is not None:
+        spec = mapping(mapping(spec.get("template")).get("spec"))
+    name = spec.get("schedulerName")
+    return None if name is None else str(name)
 
 
 async def _of_pod(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
