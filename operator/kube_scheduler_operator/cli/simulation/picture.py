@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Final
 
@@ -69,8 +70,8 @@ def _panel(at: int, column: ConfigurationAnswer, rows: Sequence[tuple[str, str]]
         yield f"<text x='{left + _WIDTH}' y='{y}' text-anchor='end'>{_text(value)}</text>"
 
 
-def _diagram(left: int, top: int, resource: str, bars: Sequence[Spread]) -> Iterator[str]:
-    highest = max([_FULL, *(bar.most for bar in bars)])
+def _diagram(left: int, top: int, resource: str, values: Sequence[Spread]) -> Iterator[str]:
+    highest = highest_of([values])
     for percent in (0, 50, 100):
         y = top + _HEIGHT - _HEIGHT * percent / highest
         yield (
@@ -78,22 +79,47 @@ def _diagram(left: int, top: int, resource: str, bars: Sequence[Spread]) -> Iter
             f"<text x='{left - 6}' y='{y + 4:.1f}' text-anchor='end' fill='#666666'>"
             f"{percent} %</text>"
         )
-    wide = _WIDTH / max(len(bars), 1)
-    body = max(wide * 0.8, 0.5)
     colour = _COLOURS[resource]
-    for number, bar in enumerate(bars):
-        x = left + number * wide
-        tall = _HEIGHT * bar.median / highest
+    for bar in bars(values, highest, _WIDTH, _HEIGHT):
         yield (
-            f"<rect x='{x:.2f}' y='{top + _HEIGHT - tall:.2f}' width='{body:.2f}' "
-            f"height='{tall:.2f}' fill='{colour}'/>"
+            f"<rect x='{left + bar.x:.2f}' y='{top + bar.top:.2f}' width='{bar.width:.2f}' "
+            f"height='{_HEIGHT - bar.top:.2f}' fill='{colour}'/>"
         )
-        if bar.most > bar.least:
-            middle = x + body / 2
-            low, high = (top + _HEIGHT - _HEIGHT * end / highest for end in (bar.least, bar.most))
+        if bar.low > bar.high:
+            middle = left + bar.x + bar.width / 2
             yield (
-                f"<line x1='{middle:.2f}' x2='{middle:.2f}' y1='{low:.2f}' y2='{high:.2f}' "
-                "stroke='#222222' stroke-width='1'/>"
+                f"<line x1='{middle:.2f}' x2='{middle:.2f}' y1='{top + bar.low:.2f}' "
+                f"y2='{top + bar.high:.2f}' stroke='#222222' stroke-width='1'/>"
             )
-    label = f"{_NAMES[resource]} requests of {len(bars)} nodes, the fullest first"
+    label = f"{_NAMES[resource]} requests of {len(values)} nodes, the fullest first"
     yield f"<text x='{left}' y='{top + _HEIGHT + 18}' fill='#444444'>{label}</text>"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A node in a diagram, in its pixels; y grows downwards."""
+
+    x: float
+    width: float
+    top: float  # of the median
+    low: float  # of the least
+    high: float  # of the most
+
+
+def highest_of(diagrams: Iterable[Sequence[Spread]]) -> float:
+    """Return the top of the scale for diagrams that are compared, in percent."""
+    return max([_FULL, *(one.most for values in diagrams for one in values)])
+
+
+def bars(values: Sequence[Spread], highest: float, width: float, height: float) -> list[Bar]:
+    """Return a bar for each node."""
+    wide = width / max(len(values), 1)
+    body = max(wide * 0.8, 0.5)
+
+    def y(value: float) -> float:
+        return height - height * value / highest
+
+    return [
+        Bar(at * wide, body, y(each.median), y(each.least), y(each.most))
+        for at, each in enumerate(values)
+    ]

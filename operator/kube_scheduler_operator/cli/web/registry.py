@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from .page import Page
-from .pages import now
+from .pages import nodes, now, waiting, what_if, why
 
-PAGES: Final[tuple[Page, ...]] = (now.PAGE,)
+PAGES: Final[tuple[Page, ...]] = (
+    now.PAGE,
+    nodes.PAGE,
+    waiting.PAGE_SHOWN,
+    waiting.PAGE_CAUSES,
+    why.PAGE,
+    what_if.PAGE,
+)
 
 BY_NAME: Final = {page.name: page for page in PAGES}
