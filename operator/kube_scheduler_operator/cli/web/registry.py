@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from .page import Page
-from .pages import now
+from .pages import compare, decides, extenders, now, rollout
 
-PAGES: Final[tuple[Page, ...]] = (now.PAGE,)
-
-BY_NAME: Final = {page.name: page for page in PAGES}
+PAGES: Final[tuple[Page, ...]] = (
+    now.PAGE,
+    rollout.PAGE,
+    compare.PAGE,
+    decides.PAGE,
+    extenders.PAGE,
+)
