@@ -76,7 +76,7 @@ class _Schemas:
     def _record(self, made: Any) -> str:
         if made in self._names:
             return self._names[made]
-        name = made.__name__.lstrip("_")
+        name: str = made.__name__.lstrip("_")
         if name in self.found:
             name = f"{made.__module__.rpartition('.')[2]}.{name}"
         self._names[made] = name

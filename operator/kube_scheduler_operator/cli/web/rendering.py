@@ -1,7 +1,7 @@
 """Makes HTML from typed answers by jinja2.
 
-Every value is escaped, and is bounded: text that others wrote has at most TEXT_LENGTH characters,
-all visible, and a list on a page has at most ROWS entries.
+Every value is escaped, and is bounded: text that others wrote is one line of at most TEXT_LENGTH
+visible characters, and a list on a page has at most ROWS entries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from ...base import assets
-from ...base.foreign_text import visible
+from ...base.foreign_text import one_line
 from . import views
 
 TEXT_LENGTH: Final = 4096
@@ -26,11 +26,19 @@ ROWS: Final = 500
 
 
 def shown(value: Any) -> Any:
-    """Return a value as text of visible characters; markup of our templates stays."""
+    """Return a value as one line of visible characters; markup of our templates stays."""
     if value is None or isinstance(value, (Markup, jinja2.Undefined, bool, int, float)):
         return "" if value is None else value
-    text = value if isinstance(value, str) else str(value)
-    return visible(text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…")
+    return one_line(_bounded(str(value)))
+
+
+def lines(text: str) -> Markup:
+    """Return a text that has lines of its own: each is one, whatever it quotes."""
+    return Markup("<br>").join(map(one_line, _bounded(text).split("\n")))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
 
 
 def most(rows: Iterable[Any], limit: int = ROWS) -> list[Any]:
@@ -69,7 +77,7 @@ class Templates:
             lstrip_blocks=True,
         )
         environment.filters.update(
-            most=most, kubectl=self.kubectl, shell=shlex.join, time_of_day=time_of_day
+            lines=lines, most=most, kubectl=self.kubectl, shell=shlex.join, time_of_day=time_of_day
         )
         environment.globals.update(views.FUNCTIONS)
         environment.globals.update(views.VALUES, ROWS=ROWS, links=self.links)

@@ -11,7 +11,7 @@ import asyncio
 import mimetypes
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -26,7 +26,7 @@ from ...base.foreign_text import json_text
 from .answers import Answered, Answers
 from .openapi import API, openapi_document
 from .page import Cluster, Page, ParameterError, Question
-from .registry import BY_NAME, PAGES
+from .registry import PAGES
 from .rendering import Templates, identity_flags
 from .security import HEADERS, TOKEN, Guard, Refusal
 
@@ -55,6 +55,7 @@ class Console:
     cluster: Cluster
     guard: Guard
     where: str  # the cluster, as the head of each page names it
+    pages: Sequence[Page] = PAGES
     templates: Templates = field(init=False)
     answers: Answers = field(init=False)
     live: int = 0  # live pages now
@@ -97,7 +98,7 @@ class Console:
         except ParameterError as error:
             return self._refused(request, Refusal(400, f"{error}"))
         except web.HTTPNotFound:
-            pages = ", ".join(f"/{page.name}" for page in PAGES)
+            pages = ", ".join(f"/{page.name}" for page in self.pages)
             return self._refused(request, Refusal(404, f"There is no such page; pages: {pages}."))
         if not response.prepared:
             response.headers.update(HEADERS)
@@ -123,18 +124,24 @@ class Console:
 
     # --- pages ---------------------------------------------------------------------------------
 
+    def _page_of(self, request: web.Request) -> Page:
+        for page in self.pages:
+            if page.name == request.match_info["page"]:
+                return page
+        raise web.HTTPNotFound
+
     async def _first(self, _request: web.Request) -> web.StreamResponse:
-        return web.Response(status=303, headers={"Location": f"/{PAGES[0].name}"})
+        return web.Response(status=303, headers={"Location": f"/{self.pages[0].name}"})
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
-        page = _page_of(request)
+        page = self._page_of(request)
         question = page.read(request.query)
         response = web.StreamResponse(headers=HEADERS)
         response.content_type, response.charset = "text/html", "utf-8"
         await response.prepare(request)
         if request.method == "HEAD":
             return response
-        values = {"page": page, "pages": PAGES, "where": self.where}
+        values = {"page": page, "pages": self.pages, "where": self.where}
         await response.write(self.templates.render("head.html.j2", **values).encode())
         answered = await self.answers.get(page, question, PATIENCE)
         body = self.fragment(page, question, answered)
@@ -158,7 +165,7 @@ class Console:
         return self.templates.render("fragment.html.j2", answered=answered, answer=answer, **values)
 
     async def _fragment(self, request: web.Request) -> web.StreamResponse:
-        page = _page_of(request)
+        page = self._page_of(request)
         question = page.read(request.query)
         answered = await self.answers.get(page, question, PATIENCE)
         return _html_response(self.fragment(page, question, answered), 200)
@@ -174,7 +181,7 @@ class Console:
     # --- live ----------------------------------------------------------------------------------
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        page = _page_of(request)
+        page = self._page_of(request)
         if not page.is_live:
             raise web.HTTPNotFound
         query = dict(request.query)
@@ -216,22 +223,15 @@ class Console:
     # --- JSON ----------------------------------------------------------------------------------
 
     async def _openapi(self, _request: web.Request) -> web.StreamResponse:
-        return _json_response(openapi_document(PAGES), 200)
+        return _json_response(openapi_document(self.pages), 200)
 
     async def _json(self, request: web.Request) -> web.StreamResponse:
-        page = _page_of(request)
+        page = self._page_of(request)
         question = page.read(request.query)
         answered = await self.answers.get(page, question, page.limit)
         if answered.value is None or answered.problem:
             return _json_response({"error": answered.problem or "not known yet"}, 503)
         return _json_response(document_of(answered.value), 200)
-
-
-def _page_of(request: web.Request) -> Page:
-    page = BY_NAME.get(request.match_info["page"])
-    if page is None:
-        raise web.HTTPNotFound
-    return page
 
 
 def _query(page: Page, question: Question) -> str:

@@ -15,7 +15,11 @@ from kube_scheduler_operator.cli.simulation.explanation_text import NoPod
 from kube_scheduler_operator.cli.web.pages.waiting import ShownGroup, ShownWaiting
 from kube_scheduler_operator.cli.web.pages.what_if import WhatIf
 from kube_scheduler_operator.cli.web.pages.why import Why
-from kube_scheduler_operator.simulate.decided_by import ClusterDecidedBy, DecidedBy
+from kube_scheduler_operator.simulate.decided_by import (
+    ClusterDecidedBy,
+    DecidedBy,
+    DecidingConfiguration,
+)
 from kube_scheduler_operator.simulate.diagnosis import Cause, Decision, Diagnosis, Group, Score
 from kube_scheduler_operator.simulate.edits import Edit
 from kube_scheduler_operator.simulate.fix import Fix
@@ -42,8 +46,12 @@ MARKUP: Final = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&{{ 7*7
 """What a page must show and not obey."""
 
 GIB: Final = 2**30
-DECIDED_BY: Final = DecidedBy("1.35.4", cluster=ClusterDecidedBy("1.35.4", "its Nodes"))
-OTHER_VERSION: Final = DecidedBy("1.34.4", cluster=ClusterDecidedBy("1.35.4", "its Nodes"))
+_CLUSTER: Final = ClusterDecidedBy("1.35.4", "its Nodes")
+_CONFIGURATION: Final = DecidingConfiguration(
+    "kube-scheduler", ("default-scheduler",), "revision 3"
+)
+DECIDED_BY: Final = DecidedBy("1.35.4", cluster=_CLUSTER, configurations=(_CONFIGURATION,))
+OTHER_VERSION: Final = replace(DECIDED_BY, version="1.34.4")
 
 
 def node(at: int, cpu: int, **other: Any) -> NodeUse:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from ...answers.status import Status, read_status
 from ..page import Cluster, Page, Question
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
-    """The state of the scheduler now."""
-
-    platform: str
-
-
-async def _answer(cluster: Cluster, _question: Question) -> Now:
-    return Now(cluster.platform.name)
+async def read(cluster: Cluster, _question: Question) -> Status:
+    return await read_status(cluster.api, cluster.platform)
 
 
 PAGE: Final = Page(
     name="now",
     title="Now",
-    summary="The state of the scheduler, its problems and the next steps.",
-    type=Now,
-    answer=_answer,
+    summary="The state of the scheduler, its problems and the next steps, as `status`.",
+    type=Status,
+    answer=read,
     template="now.html.j2",
     is_live=True,
+    fresh=2.0,
 )
