@@ -7,6 +7,7 @@ them is left out, with a sentence.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,6 +31,9 @@ from .rendering import Templates, identity_flags
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a report: attachments of ticket systems are often limited to 5 or 10 MB."""
 
+_FORM: Final = re.compile("<form.*?</form>", re.DOTALL)
+_ID: Final = re.compile('\\b(id|href)="(#?)(?!/)')
+_LINK: Final = re.compile('href="/([a-z-]+)[^"]*"')
 _EXPLAINED: Final = 5
 """Pods of which the report says why they wait: those for which changes were tried."""
 
@@ -61,15 +65,15 @@ async def report(cluster: Cluster, where: str, profile: str) -> tuple[str, list[
 async def _sections(cluster: Cluster, templates: Templates, profile: str) -> AsyncIterator[Section]:
     for page in PAGES:
         question = page.read({})
-        if page is why.PAGE:
+        if page.name == why.PAGE.name:
             continue  # those of the causes
-        if page is what_if.PAGE:
+        if page.name == what_if.PAGE.name:
             if not profile:
                 continue
             question = page.read({"profile": profile})
         answered = await _answered(cluster, page, question)
         yield _section(templates, page, question, answered)
-        if page is waiting.PAGE_CAUSES and answered.value is not None:
+        if page.name == waiting.PAGE_CAUSES.name and answered.value is not None:
             for own in _explained(answered.value):
                 shown = replace(page_of_why(own), name=f"why-{own.asked}")
                 yield _section(templates, shown, why.PAGE.read({}), Answered(own))
@@ -104,12 +108,21 @@ def _section(
     def rendered(known: Answered) -> Section:
         values: dict[str, Any] = {"page": page, "question": question, "answered": known}
         html = templates.render("section.html.j2", answer=known.value, **values)
-        return Section(page.name, page.title, Markup(html), known.problem)  # noqa: S704 - escaped by the template
+        return Section(page.name, page.title, Markup(_alone(html, page.name)), known.problem)  # noqa: S704 - escaped by the template
 
     try:
         return rendered(answered)
     except Exception as error:  # the other sections are known
         return rendered(Answered(problem=f"not known: {contained('template', page.name, error)}"))
+
+
+def _alone(html: str, name: str) -> str:
+    """Return a page without forms, with ids that no other one has, and links within the file.
+
+    Quotes and angle brackets of values are escaped, so only templates have these elements.
+    """
+    html = _ID.sub(rf'\1="\g<2>{name}-', _FORM.sub("", html))
+    return _LINK.sub(r'href="#section-\1"', html)
 
 
 def _bounded(sections: list[Section]) -> Iterator[Section]:
