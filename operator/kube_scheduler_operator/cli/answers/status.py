@@ -75,7 +75,7 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class NodeWithScheduler(NodeState):
-    """The same, with what its pod says; null without a pod."""
+    """The same, with what its pod shows; null without a pod."""
 
     scheduler: Mapping[str, Any] | None
 

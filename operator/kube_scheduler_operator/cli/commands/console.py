@@ -24,8 +24,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "console",
         description="Serves pages about the scheduler on this machine (127.0.0.1) until Ctrl-C, "
         "and prints their address. They show what the commands show, with your kubeconfig and "
-        "your rights, and change nothing: edits are shown as commands to copy. Whoever has the "
-        "address can read the pages. The same answers are at /api/v1 as JSON; "
+        "your rights, and change nothing: edits are shown as commands to copy. Everyone "
+        "who has the address can read the pages. The same answers are at /api/v1 as JSON; "
         "/api/v1/openapi.json describes them.",
     )
     parser.add_argument(
@@ -52,7 +52,10 @@ async def _serve(api: ApiClient, platform: Platform, args: argparse.Namespace) -
     from ..web.page import Cluster
     from ..web.server import serve
 
-    where = args.context or "the current context of the kubeconfig"
+    server = (await api.credentials.access()).host
+    where = f"{args.context} ({server})" if args.context else server
+    if args.as_user:
+        where += f", as {args.as_user}"
     try:
         await serve(Cluster(api, platform, args), where, args.port, _announce)
     except OSError as error:
@@ -61,4 +64,6 @@ async def _serve(api: ApiClient, platform: Platform, args: argparse.Namespace) -
 
 
 def _announce(guard: Guard) -> None:
-    print_lines(guard.address, "Whoever has this address can read the pages. Ctrl-C ends them.")
+    print_lines(
+        guard.address, "Everyone who has this address can read the pages. Ctrl-C ends them."
+    )

@@ -29,6 +29,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("status -w", "again whenever it changes"),
         ("status -o json", "for a program"),
     ),
+    "console": (
+        ("console", "print the address of the pages"),
+        ("console --context prod --port 8023", "of another cluster, at an address that stays"),
+    ),
     "version": (
         ("version", "of this program, the operator, the API server and the schedulers"),
         ("version --client", "of this program, without a cluster"),

@@ -1,7 +1,7 @@
 """Answers to the questions of pages, each computed once at a time and repeated for a moment.
 
-A request waits for a few seconds only. Reloads and several tabs cost nothing: whoever asks the same
-question waits for the same computation.
+A request waits for a few seconds only. Reloads and several tabs cost nothing: all who ask the same
+question wait for the same computation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RUNNING: Final = 3
 class Answered:
     """What is known about a question now."""
 
-    value: Any = None  # the latest answer; None: there is none
+    value: Any = None  # the latest answer; None: not known yet
     problem: str = ""  # why the latest computation has no answer
     made_at: float = 0.0  # Unix time of the answer
     computing: bool = False  # whether a computation is running
@@ -108,7 +108,7 @@ class Answers:
         except (KubeError, CommandError) as error:
             entry.problem = error_message(error)
             if isinstance(error, Forbidden | Unauthorized):
-                entry.value = None  # nobody reads on what they may not read any more
+                entry.value = None  # the permission to read it is gone
         except Exception as error:  # a defect in one page leaves the others usable
             entry.problem = f"not known: {contained('page', page.name, error)}"
         finally:

@@ -134,7 +134,7 @@ def openapi_document(pages: Sequence[Page]) -> dict[str, Any]:
                     "200": _json(schemas.of(page.type), "The answer."),
                     "400": _json(error, "A parameter is not valid."),
                     "403": _json(error, "The request has no token, or is another page's."),
-                    "503": _json(error, "The answer is not known; the sentence says why."),
+                    "503": _json(error, "The answer is not known; the sentence has the reason."),
                 },
             }
         }

@@ -42,7 +42,7 @@ def _bounded(text: str) -> str:
 
 
 def most(rows: Iterable[Any], limit: int = ROWS) -> list[Any]:
-    """Return the first entries of a list; the macro `more` says how many a page leaves out."""
+    """Return the first entries of a list; the macro `more` shows how many a page leaves out."""
     return list(islice(rows, limit))
 
 

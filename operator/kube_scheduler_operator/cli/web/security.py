@@ -1,4 +1,4 @@
-"""Who may read the console: whoever has its token, from a page of the console itself.
+"""Who may read the console: a client with its token, from a page of the console itself.
 
 The server is on loopback, where every user of the machine and every page in a browser can reach it:
 * a token of 256 bits is in the first address, then in a cookie, or in `Authorization: Bearer`;

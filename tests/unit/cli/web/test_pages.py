@@ -248,7 +248,7 @@ def test_the_openapi_document_is_valid() -> None:
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("name", NAMES)
-async def test_answers_are_as_the_openapi_document_says(
+async def test_answers_have_the_form_of_the_openapi_document(
     start: Start, name: str, world: str
 ) -> None:
     reader = await start(recorded(WORLDS[world]))

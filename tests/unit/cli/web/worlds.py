@@ -107,7 +107,7 @@ BROKEN_STATUS: Final = replace(
             'node "control-plane-2": the scheduler ended with exit code 1\nunknown flag: --nope',
             "kubectl scheduler rollout undo",
         ),
-        Problem("leader", "Observed", "nobody holds the Lease", ""),
+        Problem("leader", "Observed", "no scheduler holds the Lease", ""),
     ],
     not_observed=["whether the webhook answers: no permission to list webhooks"],
     warnings=[ObjectWarning("LoadPolicy default", "2 nodes have no load")],
