@@ -156,7 +156,7 @@ async def explained(simulation: Simulation, reference: PodReference) -> Diagnosi
     """Explain a pod, or the first one of a workload.
 
     Raises:
-        CommandError: there is none, or kube-scheduler could not be run.
+        CommandError: it does not exist, or kube-scheduler could not be run.
     """
     pod, missing = _chosen(simulation.world, reference)
     if pod is None:

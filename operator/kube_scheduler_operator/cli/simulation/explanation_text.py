@@ -364,7 +364,7 @@ class ScoreTable:
 
     plugins: list[str]  # its columns
     nodes: list[str]  # its rows, the highest total first
-    marks: dict[str, list[str]]  # node -> what is said about it
+    marks: dict[str, list[str]]  # node -> words about it
 
 
 def score_table(explanation: Diagnosis, most: int) -> ScoreTable:

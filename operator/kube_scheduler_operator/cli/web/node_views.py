@@ -22,7 +22,7 @@ _PERCENT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    title: str  # all that the cell says
+    title: str  # all that the cell shows
     state: str  # one of STATES
     level: int  # 0 to 4; -1: not known
     top: float  # where its filled part begins

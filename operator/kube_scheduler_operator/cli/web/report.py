@@ -35,7 +35,7 @@ _FORM: Final = re.compile("<form.*?</form>", re.DOTALL)
 _ID: Final = re.compile('\\b(id|href)="(#?)(?!/)')
 _LINK: Final = re.compile('href="/([a-z-]+)[^"]*"')
 _EXPLAINED: Final = 5
-"""Pods of which the report says why they wait: those for which changes were tried."""
+"""Waiting Pods that the report explains: those for which changes were tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ async def report(cluster: Cluster, where: str, profile: str) -> tuple[str, list[
     html = templates.render(
         "report.html.j2",
         sections=kept,
-        css=Markup(assets.text("bindata", "console/console.css")),  # noqa: S704 - a file of ours
+        css=Markup(assets.text("bindata", "console/console.css")),  # noqa: S704 - our own file
         where=where,
         made_at=f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %Z}",
         version=__version__,

@@ -107,7 +107,7 @@ async def test_the_sentences_are_those_of_the_commands(start: Start) -> None:
         assert " ".join(line.split()) in words
 
 
-async def test_a_state_is_said_in_words_and_by_a_shape(start: Start) -> None:
+async def test_a_state_is_a_word_and_a_shape(start: Start) -> None:
     html = await _page(start, "nodes", ANSWERS["nodes"]["broken"])
     words = words_of(html)
     assert "1 not ready" in words
@@ -118,7 +118,7 @@ async def test_a_state_is_said_in_words_and_by_a_shape(start: Start) -> None:
     assert "4 nodes not known" in words
 
 
-async def test_a_page_without_measurements_says_so(start: Start) -> None:
+async def test_missing_measurements_are_named(start: Start) -> None:
     answer = ANSWERS["nodes"]["broken"]
     bare = type(answer)(answer.at, answer.nodes[:2], answer.states, answer.partitions)
     words = words_of(await _page(start, "nodes", bare))
@@ -208,7 +208,7 @@ async def test_a_report_of_a_huge_cluster_is_bounded(monkeypatch: pytest.MonkeyP
     assert any(line.startswith("Nodes: left out:") for line in unknown)
 
 
-async def test_a_report_says_what_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_report_names_what_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refused() -> Any:
         raise CommandError("no kube-scheduler was found: name one with --kube-scheduler PATH")
 
