@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from ...base.foreign_text import one_line
 from ...base.source.yaml_text import yaml_text
+from ...simulate.constraint import quantity_text
 from ...simulate.decided_by import DecidedBy
 from ...simulate.diagnosis import Diagnosis
 from ...simulate.edits import Edit
 from ...simulate.fix import Fix
-from ...simulate.new_nodes import shown as amount_text
 from ...simulate.pending import WaitingGroup
 from ...simulate.placements import Spread
 from ..console.output import counted, first_names
@@ -94,7 +94,7 @@ def _fullness(answer: SimulationAnswer, resource: str) -> list[list[Spread]]:
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "absent_lines": absent_lines,
-    "amount_text": amount_text,
+    "amount_text": quantity_text,
     "bars": bars,
     "by_kind": _by_kind,
     "by_load": by_load,
