@@ -10,6 +10,7 @@ from ..cluster.connection import connected
 from ..console.errors import CommandError, UsageError, prints_errors
 from ..console.flags import add_cluster_flags
 from ..console.output import print_lines
+from ..simulation.flags import add_kube_scheduler_flags
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -34,8 +35,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="PORT",
         help="the port to listen on; 0: a free one (default: %(default)s)",
     )
+    add_kube_scheduler_flags(parser)
     add_cluster_flags(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, config=None, feature_gates=[], from_files=[])
 
 
 @prints_errors()

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from ...base import assets
 from ...base.foreign_text import one_line
+from . import views
 
 TEXT_LENGTH: Final = 4096
 ROWS: Final = 500
@@ -63,6 +64,7 @@ class Templates:
     """The templates of the console."""
 
     flags: Sequence[str] = ()  # of `identity_flags`, which commands to copy repeat
+    links: bool = True  # whether pages can name each other's addresses
     environment: jinja2.Environment = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +79,8 @@ class Templates:
         environment.filters.update(
             lines=lines, most=most, kubectl=self.kubectl, shell=shlex.join, time_of_day=time_of_day
         )
-        environment.globals["ROWS"] = ROWS
+        environment.globals.update(views.FUNCTIONS)
+        environment.globals.update(views.VALUES, ROWS=ROWS, links=self.links)
         object.__setattr__(self, "environment", environment)
 
     def kubectl(self, words: Sequence[str]) -> str:
