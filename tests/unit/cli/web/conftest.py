@@ -67,7 +67,12 @@ async def start() -> AsyncIterator[Start]:
     async with AsyncExitStack() as stack:
 
         async def started(pages: tuple[Page, ...], **flags: Any) -> Reader:
-            known = {"kubeconfig": None, "context": None, "as_user": "", "as_groups": []}
+            known: dict[str, Any] = {
+                "kubeconfig": None,
+                "context": None,
+                "as_user": "",
+                "as_groups": [],
+            }
             args = argparse.Namespace(**{**known, "as_uid": "", **flags})
             api: Any = None
             console = Console(Cluster(api, KUBEADM, args), Guard(0), "test", pages)
