@@ -104,8 +104,8 @@ class World:
         name = metadata.get("name")
         if not isinstance(name, str) or not name:
             raise ValueError(f"an object of kind {resource.kind} has no metadata.name")
-        if resource.namespaced:
-            metadata.setdefault("namespace", "default")
+        if resource.namespaced and not isinstance(metadata.setdefault("namespace", "default"), str):
+            raise ValueError("metadata.namespace is not a text; put it in quotation marks")
         if "uid" not in metadata:
             where = f"{resource.name}/{metadata.get('namespace', '')}/{name}"
             metadata["uid"] = str(uuid.uuid5(_NAMESPACE_OF_UIDS, where))
