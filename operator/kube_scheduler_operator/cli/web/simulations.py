@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ...kube.client import ApiClient
 from ..console.errors import CommandError, UsageError
 from ..simulation.run import Simulation, from_cluster
-from .page import Cluster
+from .page import ConsoleCluster
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ HELP = "restart with --kube-scheduler PATH, or with --in-cluster, which runs it 
 
 
 async def simulated(
-    cluster: Cluster,
+    cluster: ConsoleCluster,
     work: Callable[[Simulation], Awaitable[T]],
     *,
     scheduler_name: str | None = None,

@@ -11,7 +11,7 @@ from ...console.errors import CommandError
 from ...console.pod_reference import PodReference, pod_reference
 from ...simulation.explanation import explained, scheduler_name_of
 from ...simulation.explanation_text import NoPod
-from ..page import Cluster, Page, Parameter, Question
+from ..page import ConsoleCluster, Page, Parameter, Question
 from ..simulations import simulated
 
 _SEGMENT: Final = r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?"
@@ -32,7 +32,7 @@ class Why:
         return ["scheduler", "why", self.asked, "-n", self.namespace]
 
 
-async def _answer(cluster: Cluster, question: Question) -> Why:
+async def _answer(cluster: ConsoleCluster, question: Question) -> Why:
     asked, namespace = question["pod"], question["namespace"]
     if not asked:
         return Why("", namespace)
