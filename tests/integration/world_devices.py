@@ -17,8 +17,14 @@ _BASE: Final = "/apis/resource.k8s.io/v1"
 CLAIMS: Final = f"{_BASE}/namespaces/{NAMESPACES[0]}/resourceclaims"
 RULES: Final = f"{_BASE}/devicetaintrules"
 _SLICES: Final = f"{_BASE}/resourceslices"
-_MEMORY: Final = f"device.capacity['{DRIVER}'].memory.compareTo(quantity('10Gi')) >= 0"
-_MODEL: Final = f"device.attributes['{DRIVER}'].model == 'a'"
+# Where a selector fails for some devices only, the order of pools decides, which
+# kube-scheduler takes from a map: it answers otherwise each time. So two ask whether there is a
+# value, and the last one fails for each device.
+_CAPACITY: Final = f"device.capacity['{DRIVER}']"
+_ATTRIBUTES: Final = f"device.attributes['{DRIVER}']"
+_MEMORY: Final = f"'memory' in {_CAPACITY} && {_CAPACITY}.memory.compareTo(quantity('10Gi')) >= 0"
+_MODEL: Final = f"'model' in {_ATTRIBUTES} && {_ATTRIBUTES}.model == 'a'"
+_ABSENT: Final = f"{_ATTRIBUTES}.absent == 'a'"
 _TAINT_KEY: Final = f"{DRIVER}/unhealthy"
 
 
@@ -167,7 +173,7 @@ def _slice(pool: str, count: int, **spec: Any) -> Object:
 
 def _device(chance: random.Random, number: int) -> Object:
     attributes: Object = {"index": {"int": number}}
-    if chance.random() < 0.9:  # a selector that demands what is missing is an error
+    if chance.random() < 0.9:
         attributes["model"] = {"string": chance.choice("ab")}
     memory: Object = {"value": chance.choice(("8Gi", "16Gi"))}
     device: Object = {"name": f"d{number}", "attributes": attributes}
@@ -198,13 +204,14 @@ def _claim(chance: random.Random, prefix: str) -> Object:
     tolerated = {"key": _TAINT_KEY, "operator": "Exists"}
     if chance.random() < 0.5:
         tolerated |= {"operator": "Equal", "value": "hot", "effect": "NoSchedule"}
-    model = [{"cel": {"expression": _MODEL}}]
+    model, absent = ([{"cel": {"expression": text}}] for text in (_MODEL, _ABSENT))
     two = [_exactly("r", prefix), _exactly("s", extended)]
     part = {"requests": {"memory": chance.choice(("1Gi", "3Gi", "9Gi"))}}
     return chance.choice(
         (
             {"requests": [_exactly("r", large, count=chance.randint(1, 2))]},
             {"requests": [_exactly("r", prefix, selectors=model)]},
+            {"requests": [_exactly("r", prefix, selectors=absent)]},
             {"requests": [_exactly("r", prefix, allocationMode="All")]},
             {"requests": [_exactly("r", large, tolerations=[tolerated])]},
             {"requests": [_exactly("r", large, capacity=part)]},

@@ -16,10 +16,10 @@ from ..base.priorities import BUILT_IN_PRIORITIES
 from ..base.quantities import amounts
 from ..config.language.versions import Version
 from ..kube.resource import Resource
+from .api_defaults import complete_pod
 from .cluster_version import cluster_version
 from .kinds import PRIORITY_CLASSES, RUNTIME_CLASSES, Object
 from .limit_ranges import set_defaults, violations
-from .pod_defaults import set_api_defaults
 from .resource_rules import default_pod_requests, invalid_resources
 from .runtime_classes import class_selector, runtime_class
 from .world import World
@@ -44,7 +44,7 @@ def admit(pod: Object, world: World) -> Admission:
     spec, admission = pod["spec"], Admission()
     version = cluster_version(world).version
     completes_before = version is not None and version < _POD_REQUESTS_COME_LAST
-    set_api_defaults(spec)
+    complete_pod(spec)
     if completes_before:
         default_pod_requests(spec)
     set_defaults(spec, world, pod["metadata"]["namespace"])

@@ -239,10 +239,14 @@ def _conditions(
     return {"conditions": conditions} if conditions else {}
 
 
-def _container(container: Mapping[str, Any]) -> Object:
+def _container(container: Mapping[str, Any], is_on_host: bool = False) -> Object:
+    """Return what scheduling reads of a container; on the host's network, all ports are the host's.
+
+    The API server completes `hostPort` there; `api_defaults` does for objects of files.
+    """
     kept = _kept(container, _CONTAINER)
     if given := container.get("ports"):
-        ports = [_kept(port, _PORT) for port in _items(given) if port.get("hostPort")]
+        ports = [_kept(port, _PORT) for port in _items(given) if is_on_host or port.get("hostPort")]
         if ports:
             kept["ports"] = ports
     if given := container.get("volumeMounts"):
@@ -272,8 +276,9 @@ def _volume(volume: Mapping[str, Any]) -> Object | None:
 def _pod(pod: Mapping[str, Any]) -> Object:
     source = pod.get("spec") or {}
     spec = _kept(source, _POD_SPEC)
+    is_on_host = bool(source.get("hostNetwork"))
     for field in ("initContainers", "containers"):
-        if containers := [_container(item) for item in _items(source.get(field))]:
+        if containers := [_container(item, is_on_host) for item in _items(source.get(field))]:
             spec[field] = containers
     if given := source.get("ephemeralContainers"):
         debugging = [_kept(_container(item), ("name", "volumeMounts")) for item in _items(given)]

@@ -7,6 +7,7 @@ changed pod.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
+from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..config.language.versions import Version
 from .advice import AdviceSearch
@@ -88,7 +90,8 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
         explanation.ending = described(pod, world)
     elif service.options is not None:
         explanation.left_out = list(service.options.left_out)
-        await _Inquiry(runs, world, pod, service.options, explanation).run()
+        known = await _gates(world, service.options)
+        await _Inquiry(runs, world, pod, service.options, known, explanation).run()
         if explanation.candidates and not explanation.node:
             explanation.error = failed_attempt(pod)
         if not explanation.candidates and not explanation.decision.node and not explanation.node:
@@ -107,7 +110,7 @@ async def _new_nodes(
 
     async def trial(changed: World) -> Mapping[str, Sequence[Rejection]]:
         answer = Diagnosis(explanation.pod, explanation.scheduler, explanation.profiles)
-        return await _Inquiry(Run, changed, pod, options, answer).rejections()
+        return await _Inquiry(Run, changed, pod, options, gates_of(options), answer).rejections()
 
     made = await new_nodes(world, pod, options, trial)
     explanation.new_nodes, explanation.coming_nodes = made
@@ -118,11 +121,25 @@ async def _new_nodes(
         ]
 
 
+async def _gates(world: World, options: RunOptions) -> Gates:
+    """Return the feature gates; the program takes 0.1 s to say its version, the Nodes as long."""
+    known, _ = await asyncio.gather(
+        asyncio.to_thread(gates_of, options), asyncio.to_thread(world.labels_of_nodes)
+    )
+    return known
+
+
 class _Inquiry:
     """The runs for one explanation."""
 
     def __init__(
-        self, runs: Runs, world: World, pod: Object, options: RunOptions, answer: Diagnosis
+        self,
+        runs: Runs,
+        world: World,
+        pod: Object,
+        options: RunOptions,
+        gates: Gates,
+        answer: Diagnosis,
     ) -> None:
         self._runs = runs
         self._answer = answer
@@ -132,7 +149,7 @@ class _Inquiry:
         if self._pod["spec"].pop("nodeName", None):
             self._pod["status"].pop("nominatedNodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
-        self._gates = gates = gates_of(options)
+        self._gates = gates
         self._version = gates.version
         profile = profile_named(options, answer.scheduler)
         self._rules, self._labels = profile_rules(profile), demanded_labels(profile)
@@ -250,7 +267,10 @@ class _Inquiry:
         by_family: dict[str, list[Constraint]] = {}
         for constraint in self._constraints:
             by_family.setdefault(constraint.family, []).append(constraint)
-        answers = iter(await self._ask(self._questions(by_family)))
+        decisions, _ = await asyncio.gather(
+            self._ask(self._questions(by_family)), asyncio.to_thread(self._count)
+        )
+        answers = iter(decisions)
         whole = next(answers)
         self._answer.candidates = list(whole.candidates or ())
         self._answer.message = "" if whole.candidates else whole.message
@@ -281,6 +301,12 @@ class _Inquiry:
                 if isinstance(what, Constraint) and what.named_by:
                     causes[what] -= set[str]().union(*excluded.get(what.named_by, {}).values())
         return excluded, own
+
+    def _count(self) -> None:
+        """Count what constraints say about nodes, once, while kube-scheduler reads the world."""
+        for constraint in self._constraints:
+            if constraint.on is not None and self._nodes:
+                constraint.on(self._nodes[0])
 
     def _questions(self, by_family: Mapping[str, list[Constraint]]) -> list[tuple[Object, str]]:
         """Return the pod with all families, with each one, and there with one or no constraint."""

@@ -19,6 +19,7 @@ from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME, FOREIGN_REASON
 from ..base.objects import controller_of, mapping
 from ..kube.resource import Resource
 from ..scheduling.policies.pods import FINISHED
+from .api_defaults import set_api_defaults
 from .device_claims import claims_of, is_deleted_with, without_users
 from .kinds import (
     BY_KIND,
@@ -33,7 +34,6 @@ from .kinds import (
     strip,
 )
 from .other_schedulers import MOST, FoundScheduler, found_group, found_scheduler
-from .pod_defaults import set_api_defaults
 
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
 
@@ -104,8 +104,8 @@ class World:
         name = metadata.get("name")
         if not isinstance(name, str) or not name:
             raise ValueError(f"an object of kind {resource.kind} has no metadata.name")
-        if resource.namespaced:
-            metadata.setdefault("namespace", "default")
+        if resource.namespaced and not isinstance(metadata.setdefault("namespace", "default"), str):
+            raise ValueError("metadata.namespace is not a text; put it in quotation marks")
         if "uid" not in metadata:
             where = f"{resource.name}/{metadata.get('namespace', '')}/{name}"
             metadata["uid"] = str(uuid.uuid5(_NAMESPACE_OF_UIDS, where))
@@ -116,9 +116,8 @@ class World:
                 self.ended[metadata["namespace"], name] = _ended(obj)
                 return False
             kept["status"].setdefault("phase", "Pending")
-            spec = kept["spec"]
-            set_api_defaults(spec)
-            node = spec.get("nodeName") or ""
+            node = kept["spec"].get("nodeName") or ""
+        set_api_defaults(resource, kept)
         if resource is NODES and (kubelet := _kubelet(obj)):
             self.kubelets.add(kubelet)
         key = (metadata.get("namespace", ""), name)

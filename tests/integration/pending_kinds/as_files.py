@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kube_scheduler_operator.simulate.api_defaults import complete_pod
 from kube_scheduler_operator.simulate.kinds import BY_KIND
-from kube_scheduler_operator.simulate.pod_defaults import set_api_defaults
 
 from .situation import PRIORITIES, Object, Situation
 
@@ -44,7 +44,7 @@ def _typed(path: str, obj: Object, status: Object) -> Object:
 
 def _pod(pod: Object) -> Object:
     made = {"apiVersion": "v1", "kind": "Pod", **copy.deepcopy(pod)}
-    set_api_defaults(made["spec"])
+    complete_pod(made["spec"])
     made["spec"]["priority"] = PRIORITIES.get(made["spec"].get("priorityClassName"), 0)
     if str(made["spec"].get("priorityClassName")).endswith("never"):
         made["spec"]["preemptionPolicy"] = "Never"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ from kube_scheduler_operator.simulate.kinds import KINDS
 
 from .overlays import DEPLOY, Object, build
 
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "simulations.yaml"
 OVERLAYS = {name: build(DEPLOY / name) for name in PLATFORMS}
 ALL_WRITES = {"create", "update", "delete"}
 
@@ -419,6 +421,19 @@ def test_the_operator_may_read_what_scheduling_reads_and_run_a_simulation(
     for subresource in ("exec", "portforward", "proxy", "attach", "log"):
         assert not may(platform, {"create"}, f"pods/{subresource}", namespace=place)
         assert not may(platform, {"get"}, f"pods/{subresource}", namespace=place)
+
+
+def test_the_example_lets_a_user_read_all_that_a_simulation_reads() -> None:
+    documents = yaml.safe_load_all(EXAMPLE.read_text())
+    rules = [rule for obj in documents if obj["kind"] == "ClusterRole" for rule in obj["rules"]]
+    for resource, kind in KINDS.items():
+        verb = "list" if kind.only is None else "get"
+        assert any(
+            verb in rule["verbs"]
+            and resource.group in rule["apiGroups"]
+            and resource.plural in rule["resources"]
+            for rule in rules
+        ), resource.plural
 
 
 @each_with_static_pods

@@ -47,6 +47,8 @@ from ...simulate.decided_by import (
 )
 from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES, PODS
+from ...simulate.malformed import ERRORS as MALFORMED_ERRORS
+from ...simulate.malformed import malformed
 from ...simulate.other_schedulers import merged
 from ...simulate.process import (
     ASSETS,
@@ -217,6 +219,10 @@ class Simulation:
             return await self.job.ask(question, world, options, **arguments)
         except SimulationError as error:
             raise CommandError(str(error)) from None
+        except MALFORMED_ERRORS:
+            if not self.own.from_files or not (problem := await malformed(world, options)):
+                raise
+            raise UsageError(problem) from None
 
     async def aclose(self) -> None:
         if self.job is not None:
