@@ -38,7 +38,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EffectiveSetting:
     """A value in the configuration, other than a list of plugins."""
 
     path: str
@@ -47,14 +47,14 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveConfiguration:
     """What decides now."""
 
     title: str
     image: str
     kubernetes_version: str
     arguments: Sequence[str]  # of kube-scheduler
-    settings: Sequence[Setting]
+    settings: Sequence[EffectiveSetting]
     profiles: Sequence[ProfileTable]
 
 
@@ -100,11 +100,11 @@ def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
     return layers
 
 
-def effective_of(running: Running) -> Effective:
+def effective_of(running: Running) -> EffectiveConfiguration:
     """Return the configuration with the origin of each setting."""
     parsed, layers = running.parsed, running.layers
     gates = gates_of(parsed)
-    return Effective(
+    return EffectiveConfiguration(
         running.title,
         parsed.image,
         gates.version.short,
@@ -119,11 +119,11 @@ _NAMES: Final = ("schedulerName", "name", "urlPrefix")
 """The fields that identify an entry of a list."""
 
 
-def _settings(config: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[Setting]:
+def _settings(config: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[EffectiveSetting]:
     leaves = [(layer.origin, dict(_leaves(layer.config))) for layer in layers]
     for path, value in _leaves(config):
         setting = [origin for origin, found in leaves if found.get(path) == value]
-        yield Setting(path, value, setting[-1] if setting else DEFAULT)
+        yield EffectiveSetting(path, value, setting[-1] if setting else DEFAULT)
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class StatusProblem:
     """What is wrong, and what to do."""
 
     condition: str  # or the check
@@ -168,7 +168,7 @@ class Status:
     conditions: Mapping[str, str]  # of the ClusterOperator: type -> status
     progress: str
     progressing: bool
-    problems: Sequence[Problem]
+    problems: Sequence[StatusProblem]
     not_observed: Sequence[str]
     warnings: Sequence[ObjectWarning]
     assignments: Sequence[Assignment]
@@ -304,15 +304,17 @@ def _lease_place(platform: Platform) -> str:
     return f"{lease.namespace}/{lease.name}"
 
 
-def _observed(facts: ClusterFacts, with_objects: ClusterFacts) -> dict[CheckState, list[Problem]]:
+def _observed(
+    facts: ClusterFacts, with_objects: ClusterFacts
+) -> dict[CheckState, list[StatusProblem]]:
     """Return what the Pods, Deployments and Leases show now, whatever the conditions say.
 
     Also which of the objects the operator does not observe.
     """
-    found: dict[CheckState, list[Problem]] = {state: [] for state in CheckState}
+    found: dict[CheckState, list[StatusProblem]] = {state: [] for state in CheckState}
     checks = (*RUNNING, *UNOBSERVED) if silence(facts) else RUNNING
     for result in (*run_checks(checks, facts), *run_checks(NOT_OBSERVED, with_objects)):
-        problem = Problem(result.check, "Observed", result.cause, result.hint)
+        problem = StatusProblem(result.check, "Observed", result.cause, result.hint)
         found[result.state].append(problem)
     return found
 
@@ -382,14 +384,18 @@ def _conditions(obj: Object | None) -> Sequence[Mapping[str, Any]]:
     return conditions or ()
 
 
-def _problems(kubescheduler: Object | None, cluster_operator: Object | None) -> Iterator[Problem]:
+def _problems(
+    kubescheduler: Object | None, cluster_operator: Object | None
+) -> Iterator[StatusProblem]:
     if kubescheduler is None:
-        yield Problem("KubeScheduler", "NotFound", NO_KUBESCHEDULER.cause, NO_KUBESCHEDULER.hint)
+        yield StatusProblem(
+            "KubeScheduler", "NotFound", NO_KUBESCHEDULER.cause, NO_KUBESCHEDULER.hint
+        )
     for condition in _conditions(kubescheduler):
         if severity(condition, cluster_operator) is CheckState.FAILED:
             reason, message = condition.get("reason", ""), condition.get("message", "")
             hint = advice(condition["type"], reason).hint
-            yield Problem(condition["type"], reason, message, hint)
+            yield StatusProblem(condition["type"], reason, message, hint)
 
 
 def _state(obj: Object) -> str:

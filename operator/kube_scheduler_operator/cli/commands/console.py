@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _serve(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     # Loaded here, so that `--help` is instant.
-    from ..web.page import Cluster
+    from ..web.page import ConsoleCluster
     from ..web.server import serve
 
     server = (await api.credentials.access()).host
@@ -57,7 +57,7 @@ async def _serve(api: ApiClient, platform: Platform, args: argparse.Namespace) -
     if args.as_user:
         where += f", as {args.as_user}"
     try:
-        await serve(Cluster(api, platform, args), where, args.port, _announce)
+        await serve(ConsoleCluster(api, platform, args), where, args.port, _announce)
     except OSError as error:
         raise CommandError(f"--port {args.port}: {error.strerror}") from None
     return 0

@@ -50,11 +50,11 @@ def run(args: argparse.Namespace) -> int:
 
 async def _report(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     # Loaded here, so that `--help` is instant.
-    from ..web.page import Cluster
+    from ..web.page import ConsoleCluster
     from ..web.report import report
 
     where = args.context or "the current context of the kubeconfig"
-    html, unknown = await report(Cluster(api, platform, args), where, args.profile)
+    html, unknown = await report(ConsoleCluster(api, platform, args), where, args.profile)
     sys.stdout.write(html)
     for each in unknown:
         print_remark(f"note: {each}")

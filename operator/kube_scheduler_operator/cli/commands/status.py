@@ -15,9 +15,9 @@ from ...operator.controlplane.revision.history import ended
 from ..answers.status import (
     NodeWithScheduler,
     ObjectWarning,
-    Problem,
     ProfileState,
     Status,
+    StatusProblem,
     read_status,
 )
 from ..cluster.connection import connected
@@ -147,7 +147,7 @@ def render(report: Status) -> str:
     return text_of(lines).rstrip()
 
 
-def _render_problems(problems: Sequence[Problem]) -> list[str]:
+def _render_problems(problems: Sequence[StatusProblem]) -> list[str]:
     lines = []
     for problem in problems:
         lines.append(f"PROBLEM  {problem.condition} ({problem.reason})")

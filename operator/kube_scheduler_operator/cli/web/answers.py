@@ -19,7 +19,7 @@ from ...base.field_types import document_of
 from ...base.foreign_text import json_text
 from ...kube.errors import Forbidden, KubeError, Unauthorized
 from ..console.errors import CommandError, error_message
-from .page import Cluster, Page, Question
+from .page import ConsoleCluster, Page, Question
 
 ENTRIES: Final = 64
 """Answers that are kept."""
@@ -60,7 +60,7 @@ class _Entry:
 class Answers:
     """The answers of one server."""
 
-    cluster: Cluster
+    cluster: ConsoleCluster
     clock: Callable[[], float] = time.monotonic
     _entries: OrderedDict[Any, _Entry] = field(default_factory=OrderedDict)
     _running: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RUNNING))

@@ -25,7 +25,7 @@ Question: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ConsoleCluster:
     """What an answer is made from: the cluster, with the identity and the rights of the caller."""
 
     api: ApiClient
@@ -77,7 +77,7 @@ class Page:
     title: str
     summary: str  # one sentence, for people and for the OpenAPI document
     type: type
-    answer: Callable[[Cluster, Question], Awaitable[Any]]
+    answer: Callable[[ConsoleCluster, Question], Awaitable[Any]]
     template: str  # below templates/console/; has `answer`, `question`, `page` and `console`
     parameters: Sequence[Parameter] = field(default=())
     in_navigation: bool = True

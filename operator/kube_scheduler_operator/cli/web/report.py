@@ -23,7 +23,7 @@ from ...simulate.pending import WaitingPods
 from ..console.errors import CommandError, error_message
 from ..console.output import counted
 from .answers import Answered
-from .page import Cluster, Page
+from .page import ConsoleCluster, Page
 from .pages import waiting, what_if, why
 from .registry import PAGES
 from .rendering import Templates, identity_flags
@@ -46,7 +46,7 @@ class Section:
     problem: str = ""  # why its answer is not known
 
 
-async def report(cluster: Cluster, where: str, profile: str) -> tuple[str, list[str]]:
+async def report(cluster: ConsoleCluster, where: str, profile: str) -> tuple[str, list[str]]:
     """Return (the file, what is not known of it); with a profile, it has "what if" as well."""
     templates = Templates(identity_flags(cluster.args), links=False)
     sections = [section async for section in _sections(cluster, templates, profile)]
@@ -62,7 +62,9 @@ async def report(cluster: Cluster, where: str, profile: str) -> tuple[str, list[
     return html, [f"{each.title}: {each.problem}" for each in kept if each.problem]
 
 
-async def _sections(cluster: Cluster, templates: Templates, profile: str) -> AsyncIterator[Section]:
+async def _sections(
+    cluster: ConsoleCluster, templates: Templates, profile: str
+) -> AsyncIterator[Section]:
     for page in PAGES:
         question = page.read({})
         if page.name == why.PAGE.name:
@@ -92,7 +94,7 @@ def _explained(pending: WaitingPods) -> Iterator[why.Why]:
         yield why.Why(name, namespace, replace(diagnosis, decided_by=pending.decided_by))
 
 
-async def _answered(cluster: Cluster, page: Page, question: Mapping[str, str]) -> Answered:
+async def _answered(cluster: ConsoleCluster, page: Page, question: Mapping[str, str]) -> Answered:
     try:
         async with asyncio.timeout(page.limit):
             return Answered(await page.answer(cluster, question))

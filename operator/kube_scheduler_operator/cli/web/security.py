@@ -38,7 +38,7 @@ _OWN: Final = ("", "same-origin", "none")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRequest:
     """A response without an answer."""
 
     status: int
@@ -67,26 +67,26 @@ class Guard:
 
     def refusal(
         self, method: str, headers: Mapping[str, str], *, cookie: str, query: str
-    ) -> Refusal | None:
+    ) -> RefusedRequest | None:
         """Return why a request is refused; None: it is answered.
 
         `cookie` and `query` are the tokens that it has in these places, or empty.
         """
         host, origin = headers.get("Host", ""), headers.get("Origin")
         if host not in {f"{name}:{self.port}" for name in HOSTS}:
-            return Refusal(403, "The header Host does not name the address of this console.")
+            return RefusedRequest(403, "The header Host does not name the address of this console.")
         if origin is not None and origin != f"http://{host}":
-            return Refusal(403, "The request comes from a page that is not of this console.")
+            return RefusedRequest(403, "The request comes from a page that is not of this console.")
         scheme, _, bearer = headers.get("Authorization", "").partition(" ")
         given = query or (bearer if scheme.lower() == "bearer" else "")
         if not self.knows(given or cookie):
-            return Refusal(
+            return RefusedRequest(
                 403,
                 "The token is missing or is not that of this console; open the address that "
                 "`kubectl scheduler console` printed.",
             )
         if not given and headers.get("Sec-Fetch-Site", "") not in _OWN:
-            return Refusal(403, "The request comes from a page that is not of this console.")
+            return RefusedRequest(403, "The request comes from a page that is not of this console.")
         if method not in ("GET", "HEAD"):
-            return Refusal(405, "The console reads only: use GET or HEAD.")
+            return RefusedRequest(405, "The console reads only: use GET or HEAD.")
         return None

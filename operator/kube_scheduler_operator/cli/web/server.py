@@ -25,10 +25,10 @@ from ...base.field_types import document_of
 from ...base.foreign_text import json_text
 from .answers import Answered, Answers
 from .openapi import API, openapi_document
-from .page import Cluster, Page, ParameterError, Question
+from .page import ConsoleCluster, Page, ParameterError, Question
 from .registry import PAGES
 from .rendering import Templates, identity_flags
-from .security import HEADERS, TOKEN, Guard, Refusal
+from .security import HEADERS, TOKEN, Guard, RefusedRequest
 
 PATIENCE: Final = 4.0
 """Seconds that a page waits for its answer."""
@@ -52,7 +52,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Console:
     """One server: its cluster, its guard and its answers."""
 
-    cluster: Cluster
+    cluster: ConsoleCluster
     guard: Guard
     where: str  # the cluster, as the head of each page names it
     pages: Sequence[Page] = PAGES
@@ -96,15 +96,17 @@ class Console:
         try:
             response = await handler(request)
         except ParameterError as error:
-            return self._refused(request, Refusal(400, f"{error}"))
+            return self._refused(request, RefusedRequest(400, f"{error}"))
         except web.HTTPNotFound:
             pages = ", ".join(f"/{page.name}" for page in self.pages)
-            return self._refused(request, Refusal(404, f"There is no such page; pages: {pages}."))
+            return self._refused(
+                request, RefusedRequest(404, f"There is no such page; pages: {pages}.")
+            )
         if not response.prepared:
             response.headers.update(HEADERS)
         return response
 
-    def _refused(self, request: web.Request, refusal: Refusal) -> web.Response:
+    def _refused(self, request: web.Request, refusal: RefusedRequest) -> web.Response:
         if request.path.startswith(f"{API}/"):
             return _json_response({"error": refusal.sentence}, refusal.status)
         html = self.templates.render("refused.html.j2", refusal=refusal)
@@ -189,7 +191,7 @@ class Console:
         question = page.read(query)
         if self.live >= LIVE_PAGES:
             sentence = f"{LIVE_PAGES} live pages are open; close one."
-            return self._refused(request, Refusal(503, sentence))
+            return self._refused(request, RefusedRequest(503, sentence))
         response = web.StreamResponse(headers=HEADERS)
         response.content_type, response.charset = "text/event-stream", "utf-8"
         await response.prepare(request)
@@ -257,7 +259,9 @@ def _json_response(document: Mapping[str, Any], status: int) -> web.Response:
     )
 
 
-async def serve(cluster: Cluster, where: str, port: int, started: Callable[[Guard], None]) -> None:
+async def serve(
+    cluster: ConsoleCluster, where: str, port: int, started: Callable[[Guard], None]
+) -> None:
     """Serve the console on loopback until cancelled; `started` learns the address.
 
     Raises:

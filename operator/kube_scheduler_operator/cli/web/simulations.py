@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from ...kube.client import ApiClient
 from ..console.errors import CommandError, UsageError
 from ..simulation.run import Simulation, from_cluster
-from .page import Cluster
+from .page import ConsoleCluster
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ HELP: Final = "restart with --kube-scheduler PATH, or with --in-cluster, which r
 
 
 async def simulated(
-    cluster: Cluster,
+    cluster: ConsoleCluster,
     work: Callable[[Simulation], Awaitable[T]],
     *,
     scheduler_name: str | None = None,

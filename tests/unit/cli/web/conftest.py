@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.web.page import Cluster, Page, Question
+from kube_scheduler_operator.cli.web.page import ConsoleCluster, Page, Question
 from kube_scheduler_operator.cli.web.registry import PAGES
 from kube_scheduler_operator.cli.web.security import Guard
 from kube_scheduler_operator.cli.web.server import Console
@@ -41,7 +41,7 @@ class Reader:
 
 
 def answered_by(page: Page, answer: Callable[[], Awaitable[Any]]) -> Page:
-    async def answer_of(_cluster: Cluster, _question: Question) -> Any:
+    async def answer_of(_cluster: ConsoleCluster, _question: Question) -> Any:
         return await answer()
 
     return replace(page, answer=answer_of)
@@ -75,7 +75,7 @@ async def start() -> AsyncIterator[Start]:
             }
             args = argparse.Namespace(**{**known, "as_uid": "", **flags})
             api: Any = None
-            console = Console(Cluster(api, KUBEADM, args), Guard(0), "test", pages)
+            console = Console(ConsoleCluster(api, KUBEADM, args), Guard(0), "test", pages)
             runner = web.AppRunner(console.application(), access_log=None, shutdown_timeout=0.1)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)

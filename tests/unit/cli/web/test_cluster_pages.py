@@ -16,7 +16,7 @@ from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.cli.simulation.answer_text import answer_lines
 from kube_scheduler_operator.cli.simulation.explanation_text import pod_lines, waiting_lines
 from kube_scheduler_operator.cli.web import report
-from kube_scheduler_operator.cli.web.page import Cluster
+from kube_scheduler_operator.cli.web.page import ConsoleCluster
 from kube_scheduler_operator.cli.web.pages.waiting import Groups
 from kube_scheduler_operator.cli.web.registry import PAGES
 from kube_scheduler_operator.cli.web.simulations import apart
@@ -165,10 +165,10 @@ async def test_an_answer_beside_the_server_can_be_cancelled() -> None:
 # --- the report -----------------------------------------------------------------------------------
 
 
-def _cluster() -> Cluster:
+def _cluster() -> ConsoleCluster:
     args = argparse.Namespace(kubeconfig=None, context="prod", as_user="", as_groups=[], as_uid="")
     api: Any = None
-    return Cluster(api, KUBEADM, args)
+    return ConsoleCluster(api, KUBEADM, args)
 
 
 def _pages(monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:

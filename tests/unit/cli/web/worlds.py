@@ -14,16 +14,16 @@ from kube_scheduler_operator.cli.answers.status import (
     LoadPolicyState,
     NodeState,
     ObjectWarning,
-    Problem,
     ProfileState,
     SecondaryState,
     SettingsState,
     Status,
+    StatusProblem,
 )
 from kube_scheduler_operator.cli.cluster.compare import ParsedRevision
 from kube_scheduler_operator.cli.cluster.revisions import LaterRevision
 from kube_scheduler_operator.cli.web.pages.extenders import of_status
-from kube_scheduler_operator.cli.web.pages.rollout import Lane, Rollout
+from kube_scheduler_operator.cli.web.pages.rollout import Lane, RolloutAnswer
 from kube_scheduler_operator.config.language.plugins.plugin_origins import BASE, OVERRIDE, Layer
 
 IMAGE: Final = "registry.k8s.io/kube-scheduler:v1.35.4"
@@ -101,13 +101,13 @@ BROKEN_STATUS: Final = replace(
     silence="the operator's Lease has not been renewed for 3 minutes",
     profiling_since=1,
     problems=[
-        Problem(
+        StatusProblem(
             "NodeInstallerDegraded",
             "InstallerPodFailed",
             'node "control-plane-2": the scheduler ended with exit code 1\nunknown flag: --nope',
             "kubectl scheduler rollout undo",
         ),
-        Problem("leader", "Observed", "no scheduler holds the Lease", ""),
+        StatusProblem("leader", "Observed", "no scheduler holds the Lease", ""),
     ],
     not_observed=["whether the webhook answers: no permission to list webhooks"],
     warnings=[ObjectWarning("LoadPolicy default", "2 nodes have no load")],
@@ -153,7 +153,7 @@ REVISIONS: Final = [
     ),
 ]
 
-ROLLOUT: Final = Rollout(
+ROLLOUT: Final = RolloutAnswer(
     scheduler="",
     outcome="in progress",
     message="",

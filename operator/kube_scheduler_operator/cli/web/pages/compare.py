@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...answers.comparison import Comparison, compare
-from ..page import Cluster, Page, Parameter, Question
+from ..page import ConsoleCluster, Page, Parameter, Question
 from ..parameters import SCHEDULER
 
 _PATTERN: Final = r"[0-9a-z]{1,64}"
@@ -22,7 +22,7 @@ NEW: Final = Parameter(
 )
 
 
-async def read(cluster: Cluster, question: Question) -> Comparison:
+async def read(cluster: ConsoleCluster, question: Question) -> Comparison:
     scheduler, old, new = (question[each.name] or None for each in (SCHEDULER, OLD, NEW))
     return await compare(cluster.api, cluster.platform, scheduler, old, new)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...answers.effective import Effective, effective_of, read_running
-from ..page import Cluster, Page, Question
+from ...answers.effective import EffectiveConfiguration, effective_of, read_running
+from ..page import ConsoleCluster, Page, Question
 from ..parameters import SCHEDULER
 
 
-async def read(cluster: Cluster, question: Question) -> Effective:
+async def read(cluster: ConsoleCluster, question: Question) -> EffectiveConfiguration:
     scheduler = question[SCHEDULER.name] or None
     return effective_of(await read_running(cluster.api, cluster.platform, scheduler))
 
@@ -19,7 +19,7 @@ PAGE: Final = Page(
     title="What decides",
     summary="The configuration that runs: plugins by extension point, settings and flags, with "
     "their origins.",
-    type=Effective,
+    type=EffectiveConfiguration,
     answer=read,
     template="decides.html.j2",
     parameters=(SCHEDULER,),

@@ -13,13 +13,13 @@ from ...answers.status import (
     Status,
     read_status,
 )
-from ..page import Cluster, Page, Question
+from ..page import ConsoleCluster, Page, Question
 
 _KINDS: Final = ("SchedulerExtender ", "LoadPolicy ")
 
 
 @dataclass(frozen=True, slots=True)
-class Extenders:
+class ExtendersAnswer:
     """What takes part in decisions besides kube-scheduler's own plugins."""
 
     scheduler_extenders: Sequence[ExtenderState]
@@ -28,8 +28,8 @@ class Extenders:
     notes: Sequence[str]  # what the reader may not see
 
 
-def of_status(status: Status) -> Extenders:
-    return Extenders(
+def of_status(status: Status) -> ExtendersAnswer:
+    return ExtendersAnswer(
         status.scheduler_extenders,
         status.load_policies,
         [one for one in status.warnings if one.object.startswith(_KINDS)],
@@ -37,7 +37,7 @@ def of_status(status: Status) -> Extenders:
     )
 
 
-async def read(cluster: Cluster, _question: Question) -> Extenders:
+async def read(cluster: ConsoleCluster, _question: Question) -> ExtendersAnswer:
     return of_status(await read_status(cluster.api, cluster.platform))
 
 
@@ -45,7 +45,7 @@ PAGE: Final = Page(
     name="extenders",
     title="Extenders and load policies",
     summary="SchedulerExtenders with their agents, and LoadPolicies with the nodes they measure.",
-    type=Extenders,
+    type=ExtendersAnswer,
     answer=read,
     template="extenders.html.j2",
 )

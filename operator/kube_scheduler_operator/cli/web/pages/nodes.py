@@ -10,11 +10,11 @@ from ....kube.client import ApiClient
 from ....simulate.node_answer import NodesAnswer
 from ....simulate.node_room import nodes_answer
 from ....simulate.read_cluster import read_nodes
-from ..page import Cluster, Page, Question
+from ..page import ConsoleCluster, Page, Question
 from ..simulations import apart
 
 
-async def _answer(cluster: Cluster, _question: Question) -> NodesAnswer:
+async def _answer(cluster: ConsoleCluster, _question: Question) -> NodesAnswer:
     async def read() -> NodesAnswer:
         client = ApiClient(cluster.api.credentials, field_manager="kubectl-scheduler")
         async with client as api:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ...answers.status import Status, read_status
-from ..page import Cluster, Page, Question
+from ..page import ConsoleCluster, Page, Question
 
 
-async def read(cluster: Cluster, _question: Question) -> Status:
+async def read(cluster: ConsoleCluster, _question: Question) -> Status:
     return await read_status(cluster.api, cluster.platform)
 
 

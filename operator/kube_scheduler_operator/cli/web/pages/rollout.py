@@ -17,7 +17,7 @@ from ...rollout.follow_rollout import (
     control_plane_state,
     scheduler_state,
 )
-from ..page import Cluster, Page, Question
+from ..page import ConsoleCluster, Page, Question
 from ..parameters import SCHEDULER
 
 
@@ -33,7 +33,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class RolloutAnswer:
     """A rollout, and the revisions or configurations before it."""
 
     scheduler: str  # a SecondaryScheduler; empty: the control plane's scheduler in static pods
@@ -48,7 +48,7 @@ class Rollout:
     configurations: Sequence[ContentEntry]  # of a SecondaryScheduler, latest first
 
 
-async def read(cluster: Cluster, question: Question) -> Rollout:
+async def read(cluster: ConsoleCluster, question: Question) -> RolloutAnswer:
     api, platform = cluster.api, cluster.platform
     scheduler = await find_scheduler(api, platform, question[SCHEDULER.name] or None)
     if scheduler is not None:
@@ -60,9 +60,9 @@ async def read(cluster: Cluster, question: Question) -> Rollout:
     return _of_control_plane(await control_plane_state(api, platform), revisions)
 
 
-def _of_control_plane(state: RolloutState, revisions: Sequence[RevisionEntry]) -> Rollout:
+def _of_control_plane(state: RolloutState, revisions: Sequence[RevisionEntry]) -> RolloutAnswer:
     goal = state.goal or state.latest
-    return Rollout(
+    return RolloutAnswer(
         scheduler="",
         outcome=_outcome(state.end),
         message=state.message,
@@ -87,8 +87,8 @@ def _of_control_plane(state: RolloutState, revisions: Sequence[RevisionEntry]) -
 
 def _of_scheduler(
     name: str, state: SchedulerRollout, configurations: Sequence[ContentEntry]
-) -> Rollout:
-    return Rollout(
+) -> RolloutAnswer:
+    return RolloutAnswer(
         scheduler=name,
         outcome=_outcome(state.end),
         message=state.message,
@@ -110,7 +110,7 @@ PAGE: Final = Page(
     name="rollout",
     title="Rollout",
     summary="The rollout now, node by node, and what every revision changed, as `history`.",
-    type=Rollout,
+    type=RolloutAnswer,
     answer=read,
     template="rollout.html.j2",
     parameters=(SCHEDULER,),

@@ -26,7 +26,7 @@ from ....kube.resource import PODS
 from ....operator.diagnostics.waiting_pods import FIELD_SELECTOR, MOST_READ, PAGE, cause
 from ....simulate.pending import WaitingPods
 from ...simulation.explanation import waiting_pods
-from ..page import Cluster, Question
+from ..page import ConsoleCluster, Question
 from ..page import Page as WebPage
 from ..simulations import simulated
 
@@ -119,7 +119,7 @@ def _message(pod: Mapping[str, Any]) -> str:
     return ""
 
 
-async def _shown(cluster: Cluster, _question: Question) -> ShownWaiting:
+async def _shown(cluster: ConsoleCluster, _question: Question) -> ShownWaiting:
     groups, token = Groups(), ""
     while True:
         listed = await cluster.api.select(
@@ -135,7 +135,7 @@ async def _shown(cluster: Cluster, _question: Question) -> ShownWaiting:
         token = listed.more
 
 
-async def _by_cause(cluster: Cluster, _question: Question) -> WaitingPods:
+async def _by_cause(cluster: ConsoleCluster, _question: Question) -> WaitingPods:
     return await simulated(cluster, lambda simulation: waiting_pods(simulation, None, FIXES))
 
 

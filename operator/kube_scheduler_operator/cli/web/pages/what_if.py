@@ -10,7 +10,7 @@ from ....config.language.merging.presets import PRESETS
 from ....simulate.scenario import Scenario
 from ...simulation.answer import SimulationAnswer, SimulationQuestion
 from ...simulation.question import simulated_answer
-from ..page import Cluster, Page, Parameter, Question
+from ..page import ConsoleCluster, Page, Parameter, Question
 from ..simulations import simulated
 
 ALL, WAITING = "all", "waiting"
@@ -39,7 +39,7 @@ class WhatIf:
         return ["scheduler", "simulate", *replay, "--config", "FILE"]
 
 
-async def _answer(cluster: Cluster, question: Question) -> WhatIf:
+async def _answer(cluster: ConsoleCluster, question: Question) -> WhatIf:
     profile, pods = question["profile"], question["pods"]
     if not profile:
         return WhatIf("", pods)
