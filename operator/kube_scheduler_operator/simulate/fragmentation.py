@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from ..base.quantities import PODS
 from .node_answer import Fragmentation, ShapeRoom
 
@@ -50,11 +52,12 @@ def fragmentation(free: Collection[Amounts], pods: Mapping[Shape, int]) -> Fragm
 def _room(shape: Shape, pods: int, free: Collection[Amounts], totals: Amounts) -> ShapeRoom:
     fits = sum(fitting(shape, amounts) for amounts in free)
     unusable = {
-        resource: round(1 - fits * amount / totals[resource], 4)
+        foreign(resource, FOREIGN_NAME): round(1 - fits * amount / totals[resource], 4)
         for resource, amount in shape
         if totals[resource]
     }
-    return ShapeRoom(dict(shape), pods, fits, unusable)
+    requests = {foreign(resource, FOREIGN_NAME): amount for resource, amount in shape}
+    return ShapeRoom(requests, pods, fits, unusable)
 
 
 def _mean(rooms: Collection[ShapeRoom]) -> dict[str, float]:

@@ -16,6 +16,10 @@ CLOSED: Final = (NOT_READY, UNSCHEDULABLE)
 STATES: Final = (*CLOSED, TAINTED, OPEN)
 """The worst first."""
 
+SORTS: Final = ("state", "cpu", "memory", "pods", "load", "fits", "name")
+"""How nodes may be sorted: by state and then the fullest; by the highest requests of a resource; by
+the highest load; by how few Pods fit; by name."""
+
 _KEEPING_OFF: Final = (":NoSchedule", ":NoExecute")
 
 

@@ -9,7 +9,7 @@ has other filters, which `simulate` asks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -29,6 +29,7 @@ from .kinds import Object
 from .leaving import held, reserving_pods, resized
 from .node_answer import (
     CLOSED,
+    SORTS,
     STATES,
     BiggestPod,
     NodeLoad,
@@ -93,16 +94,16 @@ def nodes_answer(
     now: datetime,
     *,
     shape: Mapping[str, int] | None = None,
-    chosen: Collection[str] | None = None,
     namespace: str = "",
+    sort: str = SORTS[0],
 ) -> NodesAnswer:
-    """Return what the nodes have free: of all, or of those with the names `chosen`.
+    """Return what the nodes have free.
 
-    `shape` has the requests of the Pods to count. With a `namespace`, the world has the Pods of
-    that one alone.
+    `shape` has the requests of the Pods to count. With a `namespace`, its Pods alone are counted,
+    because no others are known. `sort` is one of SORTS.
     """
     known = not namespace
-    sums = _sums(world, chosen)
+    sums = _sums(world, namespace)
     asked = None if shape is None else _shape(shape)
     nodes = []
     for node in world.nodes():
@@ -113,13 +114,27 @@ def nodes_answer(
     states = Counter(use.state for use, _ in nodes)
     return NodesAnswer(
         rfc3339(now),
-        sorted((use for use, _ in nodes), key=_worst_first),
+        sorted((use for use, _ in nodes), key=_ORDERS[sort]),
         {state: states[state] for state in STATES if states[state]},
         list(_partitions(nodes, asked, free_is_known=known)),
         None if shape is None else dict(shape),
         namespace,
-        list(world.notes),
+        [*world.notes, *_limits(namespace, asked)],
     )
+
+
+def _limits(namespace: str, asked: Shape | None) -> Iterator[str]:
+    """Yield what the answer does not know."""
+    if namespace:
+        yield (
+            f"the Pods of namespace {namespace} alone are counted: what others request is not "
+            "known, nor what is free, the biggest Pod, what fits, and fragmentation"
+        )
+    elif asked is not None:
+        yield (
+            "Pods are counted by their requests alone; kubectl scheduler simulate asks "
+            "kube-scheduler, which has other filters as well"
+        )
 
 
 def _shape(requests: Mapping[str, float]) -> Shape:
@@ -129,18 +144,17 @@ def _shape(requests: Mapping[str, float]) -> Shape:
 # --- what Pods hold -------------------------------------------------------------------------------
 
 
-def _sums(world: World, chosen: Collection[str] | None) -> dict[str, _Sums]:
-    sums = {}
-    for node in world.nodes():
-        name = node["metadata"]["name"]
-        if chosen is None or name in chosen:
-            sums[name] = _Sums(dict(_allocatable(node)))
-    for entry in world.objects[POD].values():
-        if entry.node and (own := sums.get(entry.node)) is not None:
+def _sums(world: World, namespace: str) -> dict[str, _Sums]:
+    sums = {node["metadata"]["name"]: _Sums(dict(_allocatable(node))) for node in world.nodes()}
+    for (of, _), entry in world.objects[POD].items():
+        own = sums.get(entry.node)
+        if own is not None and of == (namespace or of):
             _add(own, entry.object(), may_leave=entry.may_leave)
     version = cluster_version(world).version
     for pod, nominated in reserving_pods(world, _LEAST_PRIORITY):
-        if (own := sums.get(nominated.node)) is not None and holds_room(pod, version):
+        own = sums.get(nominated.node)
+        of = pod["metadata"]["namespace"]
+        if own is not None and of == (namespace or of) and holds_room(pod, version):
             own.add(own.nominated, held(pod))
     return sums
 
@@ -156,7 +170,8 @@ def _add(sums: _Sums, pod: Object, *, may_leave: bool) -> None:
         excess = {name: amount - after.get(name, 0.0) for name, amount in amounts_of.items()}
         sums.add(sums.leaving, {name: max(more, 0.0) for name, more in excess.items()}, pods=0)
     if not terminates and not belongs_to_node(pod):
-        sums.shapes[_shape(amounts_of)] += 1
+        own = {name: amount for name, amount in amounts_of.items() if name in sums.allocatable}
+        sums.shapes[_shape(own)] += 1
 
 
 def _allocatable(node: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -228,9 +243,33 @@ def fullest(use: NodeUse) -> float:
     return max((share for share in shares if share is not None), default=0.0)
 
 
-def _worst_first(use: NodeUse) -> tuple[int, float, str]:
-    closed = use.state not in CLOSED
-    return (len(CLOSED) if closed else CLOSED.index(use.state)), -fullest(use), use.name
+def _worst_first(use: NodeUse) -> tuple[Any, ...]:
+    rank = CLOSED.index(use.state) if use.state in CLOSED else len(CLOSED)
+    return rank, -fullest(use), use.name
+
+
+def _by(resource: str) -> Callable[[NodeUse], tuple[Any, ...]]:
+    def key(use: NodeUse) -> tuple[Any, ...]:
+        share = use.resources[resource].percent if resource in use.resources else None
+        return -(share or 0.0), use.name
+
+    return key
+
+
+def _by_load(use: NodeUse) -> tuple[Any, ...]:
+    known = [one for one in (use.load.cpu, use.load.memory) if one is not None] if use.load else []
+    return not known, -max(known, default=0.0), use.name
+
+
+_ORDERS: Final[Mapping[str, Callable[[NodeUse], tuple[Any, ...]]]] = {
+    "state": _worst_first,
+    CPU: _by(CPU),
+    MEMORY: _by(MEMORY),
+    PODS: _by(PODS),
+    "load": _by_load,
+    "fits": lambda use: (use.fits or 0, use.name),
+    "name": lambda use: (use.name,),
+}
 
 
 # --- nodes with the same taints -------------------------------------------------------------------

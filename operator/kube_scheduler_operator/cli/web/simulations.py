@@ -10,7 +10,8 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from ...kube.client import ApiClient
 from ..console.errors import CommandError, UsageError
@@ -19,7 +20,13 @@ from .page import ConsoleCluster
 
 T = TypeVar("T")
 
-HELP = "restart with --kube-scheduler PATH, or with --in-cluster, which runs it in a Job"
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+"""One simulation at a time: each has a copy of the cluster, and takes all of a processor."""
+
+_ENDING: Final = 5.0
+"""Seconds that kube-scheduler has to end."""
+
+HELP: Final = "restart with --kube-scheduler PATH, or with --in-cluster, which runs it in a Job"
 
 
 async def simulated(
@@ -49,7 +56,8 @@ async def simulated(
             async with aclosing(read) as simulation:
                 return await work(simulation)
 
-    return await apart(answer)
+    async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        return await apart(answer)
 
 
 async def apart(answer: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -70,7 +78,3 @@ async def apart(answer: Callable[[], Coroutine[Any, Any, T]]) -> T:
             loop.call_soon_threadsafe(task.cancel)
         await asyncio.wait([thread], timeout=_ENDING)
         raise
-
-
-_ENDING = 5.0
-"""Seconds that kube-scheduler has to end."""

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from ...base.foreign_text import one_line
 from ...base.source.yaml_text import yaml_text
+from ...simulate.constraint import quantity_text
 from ...simulate.decided_by import DecidedBy
 from ...simulate.diagnosis import Diagnosis
 from ...simulate.edits import Edit
 from ...simulate.fix import Fix
-from ...simulate.new_nodes import shown as amount_text
 from ...simulate.pending import WaitingGroup
 from ...simulate.placements import Spread
 from ..console.output import counted, first_names
@@ -32,6 +32,7 @@ from ..simulation.explanation_text import (
     waiting_rows,
     waiting_title,
 )
+from ..simulation.nodes_text import biggest_text, fragmentation_text
 from ..simulation.picture import bars, highest_of
 from .node_views import by_load, by_requests
 
@@ -94,8 +95,9 @@ def _fullness(answer: SimulationAnswer, resource: str) -> list[list[Spread]]:
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "absent_lines": absent_lines,
-    "amount_text": amount_text,
+    "amount_text": quantity_text,
     "bars": bars,
+    "biggest_text": biggest_text,
     "by_kind": _by_kind,
     "by_load": by_load,
     "by_requests": by_requests,
@@ -107,6 +109,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "notes_of": _notes,
     "patch_of": _patch,
     "pod_parts": _parts,
+    "fragmentation_text": fragmentation_text,
     "fullness_of": _fullness,
     "highest_of": highest_of,
     "score_table": score_table,

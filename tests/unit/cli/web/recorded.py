@@ -266,7 +266,7 @@ ANSWERS: Final[dict[str, dict[str, Any]]] = {
     "causes": {"healthy": NO_CAUSES, "broken": CAUSES, "huge": HUGE_CAUSES},
     "why": {
         "asked nothing": Why("", "default"),
-        "running": Why("api-1", "shop", RUNNING),
+        "running": Why("api-1", "shop", RUNNING, extenders=["load-aware:", "  worker-1  80"]),
         "broken": Why("web-0", "shop", UNSCHEDULABLE),
         "gone": Why("old", "shop", absent=NoPod(
             [], {"shop/old": EndedPod("Failed", "OutOfcpu", "no room", "worker-1", "Job/x")})),

@@ -9,7 +9,7 @@ from typing import Final
 from ....kube.client import ApiClient
 from ....simulate.node_answer import NodesAnswer
 from ....simulate.node_room import nodes_answer
-from ....simulate.read_cluster import read_cluster
+from ....simulate.read_cluster import read_nodes
 from ..page import ConsoleCluster, Page, Question
 from ..simulations import apart
 
@@ -18,7 +18,7 @@ async def _answer(cluster: ConsoleCluster, _question: Question) -> NodesAnswer:
     async def read() -> NodesAnswer:
         client = ApiClient(cluster.api.credentials, field_manager="kubectl-scheduler")
         async with client as api:
-            world = await read_cluster(api, annotations=True)
+            world = await read_nodes(api, None)
         return await asyncio.to_thread(nodes_answer, world, datetime.now(UTC))
 
     return await apart(read)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ....simulate.diagnosis import Diagnosis
@@ -11,8 +11,10 @@ from ...console.errors import CommandError
 from ...console.pod_reference import PodReference, pod_reference
 from ...simulation.explanation import explained, scheduler_name_of
 from ...simulation.explanation_text import NoPod
+from ...simulation.extender_decisions import lines, simulated_answers
 from ..page import ConsoleCluster, Page, Parameter, Question
 from ..simulations import simulated
+from ..views import NODES_SHOWN
 
 _SEGMENT: Final = r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?"
 
@@ -25,6 +27,8 @@ class Why:
     namespace: str
     pod: Diagnosis | None = None
     absent: NoPod | None = None  # there is no such Pod now
+    # what the agents of SchedulerExtenders decide about it in the simulation, as lines of text
+    extenders: list[str] = field(default_factory=list)
 
     @property
     def command(self) -> list[str]:
@@ -46,7 +50,9 @@ async def _answer(cluster: ConsoleCluster, question: Question) -> Why:
     found = _title(reference)
     if isinstance(answer, NoPod):
         return Why(found, reference.namespace, absent=answer)
-    return Why(found, reference.namespace, answer)
+    agents, problems = simulated_answers(answer.extenders, answer.pod)
+    answer.notes += problems
+    return Why(found, reference.namespace, answer, extenders=[*lines(agents, NODES_SHOWN)])
 
 
 def _title(reference: PodReference) -> str:
