@@ -56,6 +56,7 @@ from .world import World
 
 _REQUESTS: Final = "requests"
 _NO_HINT: Final = Version(1, 37)
+_NO_DRIVER: Final = "CSI driver is not installed on the node"
 _OF_OTHERS: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 _MOST_NAMED: Final = 5
 _MOST_FACTS: Final = 6
@@ -220,12 +221,19 @@ class _Inquiry:
             explanation.notes += unreported_images(self._pod["spec"], nodes)
 
     def _late_retries(self, decision: PodDecision) -> Iterator[str]:
-        """Yield what prevents an attempt right after a node was added.
+        """Yield what prevents an attempt right after the cluster was changed.
 
         From 1.37 on, InterPodAffinity's queueing hint for a new node considers the pod's own terms
-        alone (`isSchedulableAfterNodeChange`).
+        alone (`isSchedulableAfterNodeChange`), and that of NodeVolumeLimits for a CSINode considers
+        the limits of its drivers (`isSchedulableAfterCSINodeUpdated`).
         """
         texts = {text for _, text in reasons(decision.message)}
+        if self._version >= _NO_HINT and texts and all(map(_has_no_driver, texts)):
+            yield (
+                "a CSI driver that reports no limit of volumes does not make kube-scheduler try a "
+                "Pod again when it starts on a node: it does within five minutes, or once the Pod "
+                "is created again"
+            )
         adds_node = any(fix.rank == Rank.NODE for fix in self._answer.fixes)
         if self._version >= _NO_HINT and texts == {_OF_OTHERS} and adds_node:
             yield (
@@ -402,6 +410,10 @@ def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> 
         return facts
     node, example = next(row for row in facts.items() if row[1] != text)
     return dict.fromkeys(nodes, f"{text}; for example, {example} ({node})")
+
+
+def _has_no_driver(text: str) -> bool:
+    return text.endswith(_NO_DRIVER)
 
 
 def _generic(family: str, reasons: Sequence[str], spec: Mapping[str, Any]) -> str:

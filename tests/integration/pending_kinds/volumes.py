@@ -339,7 +339,7 @@ def _installed(situation: Situation) -> None:
 
 
 @kind("the CSI driver {}-csi is not installed on the node", "make the CSI driver {}-csi run",
-      _installed, since=37)  # fmt: skip
+      _installed, since=37, retried_late_since=37)  # fmt: skip
 def a_driver_that_does_not_run_on_the_node(situation: Situation) -> None:
     _of_driver(situation)
     situation.add(f"{CSI}/csidrivers", "csi", spec={"preventPodSchedulingIfMissing": True})

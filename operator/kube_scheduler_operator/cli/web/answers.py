@@ -24,8 +24,13 @@ from .page import ConsoleCluster, Page, Question
 ENTRIES: Final = 64
 """Answers that are kept."""
 
-RUNNING: Final = 3
-"""Computations at the same time; a simulation takes all of a processor."""
+RUNNING: Final = 4
+SIMULATIONS: Final = 2
+"""Computations at the same time, without and with a kube-scheduler, which takes all of a processor:
+neither kind waits for the other."""
+
+_SIMULATES: Final = 60.0
+"""Pages with a longer limit run a kube-scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Answered:
     @property
     def version(self) -> str:
         """A hash of what a page shows, which changes with it."""
-        shown = json_text([document_of(self.value), self.problem])
+        shown = json_text([document_of(self.value), self.problem], default=str)
         return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
@@ -64,6 +69,7 @@ class Answers:
     clock: Callable[[], float] = time.monotonic
     _entries: OrderedDict[Any, _Entry] = field(default_factory=OrderedDict)
     _running: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RUNNING))
+    _simulations: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIMULATIONS))
 
     async def get(self, page: Page, question: Question, patience: float) -> Answered:
         """Return what is known after at most `patience` seconds."""
@@ -99,8 +105,9 @@ class Answers:
         return entry.ended > 0 and self.clock() - entry.ended < page.fresh
 
     async def _compute(self, entry: _Entry, page: Page, question: Question) -> None:
+        running = self._simulations if page.limit > _SIMULATES else self._running
         try:
-            async with asyncio.timeout(page.limit), self._running:
+            async with asyncio.timeout(page.limit), running:
                 entry.value = await page.answer(self.cluster, question)
             entry.problem, entry.made_at = "", time.time()
         except TimeoutError:

@@ -102,6 +102,11 @@ class Console:
             return self._refused(
                 request, RefusedRequest(404, f"There is no such page; pages: {pages}.")
             )
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception as error:  # aiohttp's own answer would have none of the headers
+            sentence = f"not known: {contained('request', request.path, error)}"
+            return self._refused(request, RefusedRequest(500, sentence))
         if not response.prepared:
             response.headers.update(HEADERS)
         return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,6 +107,23 @@ async def test_kept_answers_are_bounded() -> None:
     for number in range(3 * ENTRIES):
         assert (await answers.get(page, {"scheduler": f"s{number}"}, 1.0)).value == 1
     assert len(answers._entries) == ENTRIES
+
+
+async def test_simulations_hold_up_no_other_page() -> None:
+    async def never() -> int:
+        await asyncio.sleep(60)
+        return 1
+
+    async def at_once() -> int:
+        return 1
+
+    nothing: Any = None
+    answers = Answers(ConsoleCluster(nothing, KUBEADM, argparse.Namespace()))
+    slow = replace(answered_by(rollout.PAGE, never), limit=300.0)
+    for number in range(8):
+        await answers.get(slow, {"scheduler": f"s{number}"}, 0.0)
+    assert (await answers.get(answered_by(now.PAGE, at_once), {}, 1.0)).value == 1
+    await answers.close()
 
 
 async def test_questions_beyond_the_bound_are_refused_while_all_others_are_computed() -> None:

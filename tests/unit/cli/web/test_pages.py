@@ -194,6 +194,18 @@ async def test_what_is_not_known_is_a_sentence(start: Start) -> None:
         assert (status, [*json.loads(text)]) == (503, ["error"])
 
 
+async def test_an_answer_without_a_form_in_json_is_a_sentence(start: Start) -> None:
+    async def answer() -> Any:
+        return object()
+
+    reader = await start((answered_by(PAGES[0], answer),))
+    status, text, headers = await reader.ask("/api/v1/now")
+    assert (status, "TypeError" in json.loads(text)["error"]) == (500, True)
+    assert "Content-Security-Policy" in headers
+    status, html, _ = await reader.ask("/now")
+    assert (status, "Not known:" in html) == (200, True)
+
+
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
