@@ -25,8 +25,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "the state of the scheduler, rollouts, the configuration, nodes, waiting Pods by cause and "
         "what would help. The file has no script and loads nothing. It has names of nodes, Pods "
         "and namespaces: look at it before you publish it. A kube-scheduler on this machine "
-        "decides about waiting Pods; nothing is written to the cluster unless --in-cluster is "
-        "given.",
+        "decides about waiting Pods. The exit code is 1 if a section is not known. Nothing is "
+        "written to the cluster unless --in-cluster is given.",
     )
     parser.add_argument(
         "--profile",
@@ -58,4 +58,4 @@ async def _report(api: ApiClient, platform: Platform, args: argparse.Namespace) 
     sys.stdout.write(html)
     for each in unknown:
         print_remark(f"note: {each}")
-    return 0
+    return 1 if unknown else 0
