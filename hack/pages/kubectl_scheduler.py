@@ -30,6 +30,7 @@ COMMANDS = (
     "plugins",
     "why",
     "pending",
+    "nodes",
     "simulate",
     "rollout watch",
     "rollout undo",
@@ -304,6 +305,14 @@ def waiting(stage: Stage) -> list[Section]:
             [stage.run(f"why shop/web-0 --from-files {FILE}")],
             [stage.run(f"why shop/web-1 --from-files {FILE} -o yaml", Keep(30))],
             [stage.run(f"pending --from-files {FILE}")],
+        ),
+        _section(
+            "What nodes have free",
+            "The same cluster.",
+            [stage.run(f"nodes --from-files {FILE}")],
+            [stage.run(f"nodes --fits cpu=500m,memory=1Gi --sort fits --from-files {FILE}")],
+            [stage.run(f"nodes --from-files {FILE} -o yaml", Keep(40))],
+            [stage.run(f"nodes --fits gpu=1 --from-files {FILE}", code=2)],
         ),
         _section(
             "Will this fit, and can this node be drained",

@@ -70,6 +70,7 @@ PLUGIN_COMMANDS: Final = (
         "why", "show why a pod waits and what would help, or why it is on its node", "", "explain"
     ),
     Command("pending", "list the pods that wait by cause, and what would help"),
+    Command("nodes", "show what nodes have free, the biggest Pod that fits, and fragmentation"),
     Command("simulate", "show where pods would be placed, in the cluster or in a changed one"),
     Command("rollout", "watch a rollout, or undo an edit"),
     Command("pprof", "fetch a profile of a running scheduler"),

@@ -78,7 +78,7 @@ LISTS: Final = {
     "scheduling/extender/cluster_feed.py": {"ClusterFeed._reflector": KEPT},
     "scheduling/rl_monitor/monitor.py": {"_learn": KEPT},
     "simulate/job_run.py": {"SimulationJob._events": KEPT, "SimulationJob.pod": USERS},
-    "simulate/read_cluster.py": {"_list": KEPT},
+    "simulate/read_cluster.py": {"_list": KEPT, "read_nodes": KEPT},
 }  # fmt: skip
 """File -> function -> of whom the objects are that it lists."""
 

@@ -30,6 +30,14 @@ def nominated(pod: Mapping[str, Any]) -> str:
     return str((pod.get("status") or {}).get("nominatedNodeName") or "")
 
 
+def holds_room(pod: Mapping[str, Any], version: Version | None) -> bool:
+    """Return whether kube-scheduler keeps the room of a nominated pod; None is a new version."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    gated = bool(pod["spec"].get("schedulingGates"))
+    return not gated or version is None or version >= _GATED_HOLD_ROOM
+
+
 class Nominations:
     """The nominated pods of a world that are not fed, and their stand-ins."""
 
@@ -56,7 +64,7 @@ class Nominations:
         known = gates()
         profile = f"simulation-nominated-{len(self._held)}"  # one for each scheduler
         for pod in pods:
-            if known.version >= _GATED_HOLD_ROOM or not pod["spec"].get("schedulingGates"):
+            if holds_room(pod, known.version):
                 self._held[pod_name(pod)] = self._stand_in(pod, profile)
         self.hold(pods)
         return [

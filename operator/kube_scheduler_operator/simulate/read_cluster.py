@@ -71,6 +71,29 @@ async def read_cluster(
     return world
 
 
+async def read_nodes(api: ApiClient, namespace: str | None, *, most: int = WORLD) -> World:
+    """Read Nodes with their annotations, and the Pods of a namespace or (None) of all; no more.
+
+    Raises:
+        KubeError: as of `read_cluster`.
+    """
+    world = World(annotations=True)
+    room = _Room(world, most)
+    for resource, where in ((NODES, None), (PODS, namespace)):
+
+        def take(obj: Object, resource: Resource = resource) -> Object:
+            room.add(resource, obj)
+            return _NOTHING
+
+        listed = await api.list(resource, where, keep=take)
+        world.notes += not_simulated(listed.left_out)
+    world.notes += room.notes()
+    if world.notes:
+        world.notes.append("what these objects request is not counted, so less may be free")
+    world.version = str((await api.get_path("/version")).get("gitVersion") or "")
+    return world
+
+
 async def _list(
     api: ApiClient, kind: WorldKind, take: Callable[[Object], Object]
 ) -> ListResult | None:

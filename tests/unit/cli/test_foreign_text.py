@@ -88,6 +88,7 @@ ROWS = {
     "plugins": Row((), ("-f", "FILES/mild.yaml", "--custom-image")),
     "why": Row(("-n", "default", "lonely"), ("--from-files", "FILES/world.json", "waiting")),
     "pending": Row((), ("--from-files", "FILES/world.json")),
+    "nodes": Row((), ("--from-files", "FILES/world.json")),
     "simulate": Row(
         ("-f", "FILES/workload.yaml", "--repeat", "1"),
         ("--from-files", "FILES/world.json", "-f", "FILES/workload.yaml", "--repeat", "1"),
@@ -240,7 +241,7 @@ def world() -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": "a", "uid": "a", "labels": {"kubernetes.io/hostname": "a"}},
-        "spec": {},
+        "spec": {"taints": [{"key": "own", "value": HOSTILE, "effect": "PreferNoSchedule"}]},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}},
     }
     pods = [waiting(f"waiting-{at}", schedulerName=text) for at, text in enumerate(TEXTS.values())]
@@ -397,7 +398,7 @@ def hostile_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluste
     for other in world()["items"][1:-1]:
         cluster.put(PODS, json.loads(stored(json.dumps(other))))
     cluster.put(PODS, hostile(waiting("lonely", schedulerName="none")))
-    node = world()["items"][0]
+    node = json.loads(stored(json.dumps(world()["items"][0])))
     node["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": STORED}]
     cluster.put(NODES, node)
     accepted = {"conditions": bad, "image": "i:v1.35.4", "endpoint": "e"}

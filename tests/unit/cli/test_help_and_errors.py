@@ -30,7 +30,9 @@ def test_help_loads_nothing_that_is_heavy() -> None:
     assert "must-gather" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["adopt", "check", "completion", "pending", "simulate", "why"])
+@pytest.mark.parametrize(
+    "name", ["adopt", "check", "completion", "nodes", "pending", "simulate", "why"]
+)
 def test_flags_are_known_without_what_the_command_needs(name: str) -> None:
     program = (
         "import sys\nfrom kube_scheduler_operator.__main__ import kubectl_plugin\n"
@@ -133,7 +135,7 @@ def test_every_example_is_a_valid_command_line(example: str) -> None:
     assert callable(args.run) or words == ["rollout"]
 
 
-@pytest.mark.parametrize("name", ["status", "check", "why", "pending", "adopt", "history"])
+@pytest.mark.parametrize("name", ["status", "check", "why", "pending", "nodes", "adopt", "history"])
 def test_commands_of_a_cluster_take_kubectls_flags_for_impersonation(name: str) -> None:
     words = [name, *(["p"] if name == "why" else ())]
     words += ["--as", "jane", "--as-group", "a", "--as-group=b", "--as-uid", "7", "--context", "c"]

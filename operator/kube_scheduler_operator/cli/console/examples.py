@@ -59,6 +59,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("pending", "all waiting pods by cause"),
         ("pending -n my-namespace", "of one namespace"),
     ),
+    "nodes": (
+        ("nodes", "what each node has free, the worst first"),
+        ("nodes --fits cpu=500m,memory=1Gi", "how many such pods fit on each node?"),
+        ("nodes --sort load --nodes 0", "all nodes, the highest measured load first"),
+    ),
     "simulate": (
         ("simulate -f deployment.yaml --replicas 20", "where would 20 pods go?"),
         ("simulate -f deployment.yaml --max", "how many fit?"),

@@ -269,17 +269,7 @@ def from_files(args: argparse.Namespace) -> Simulation:
     Raises:
         CommandError: a file cannot be read, or there is no kube-scheduler.
     """
-    try:
-        files = read_files([Path(name) for name in args.from_files])
-    except WorldFileError as error:
-        raise UsageError(str(error)) from None
-    if not files.world.objects[NODES]:
-        named = ", ".join(args.from_files)
-        other = counted_kinds([kind for kind, count in files.ignored.items() for _ in range(count)])
-        has = f", but {other}" if other else ""
-        raise UsageError(
-            f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
-        )
+    files = files_with_nodes(args.from_files)
     cluster = cluster_version(files.world)
     own_others = list(_others_in_files(files.own))
     served = {key: _served(config) for key, config in files.mounted.items()}
@@ -308,6 +298,26 @@ def from_files(args: argparse.Namespace) -> Simulation:
             simulation.options = simulation.instead(config)
     simulation.cluster = cluster
     return _placed(simulation, _local(args, cluster), args)
+
+
+def files_with_nodes(names: Sequence[str]) -> Input:
+    """Read the files of `--from-files`.
+
+    Raises:
+        UsageError: a file cannot be read, or no file has a Node.
+    """
+    try:
+        files = read_files([Path(name) for name in names])
+    except WorldFileError as error:
+        raise UsageError(str(error)) from None
+    if not files.world.objects[NODES]:
+        named = ", ".join(names)
+        other = counted_kinds([kind for kind, count in files.ignored.items() for _ in range(count)])
+        has = f", but {other}" if other else ""
+        raise UsageError(
+            f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
+        )
+    return files
 
 
 def _run_by_kube_schedulers(
