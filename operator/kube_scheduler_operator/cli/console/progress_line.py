@@ -34,7 +34,7 @@ class ProgressLine:
         self._lock = threading.RLock()
         self._steps: Steps = []
         self._terminal: TextIO | None = None
-        self._is_shown = False
+        self._shown = ""
         self._at_line_start = True
         self._since: float | None = None  # when the work began
         self._last = 0.0  # when a step was seen last
@@ -62,9 +62,9 @@ class ProgressLine:
     def erased(self, text: str = "\n") -> Iterator[None]:
         """Erase the line while the block writes `text`."""
         with self._lock:
-            if self._is_shown and self._terminal is not None:
+            if self._shown:
                 self._write(_ERASE)
-                self._is_shown = False
+                self._shown = ""
             yield
             if text:
                 self._at_line_start = text.endswith("\n")
@@ -88,8 +88,10 @@ class ProgressLine:
         if not self._at_line_start:  # a question that waits for its answer
             return
         text = f"{': '.join(map(str, steps))} ({now - self._since:.0f} s)"
-        self._write(_ERASE + _cut(one_line(text), self._columns()))
-        self._is_shown = True
+        line = _cut(one_line(text), self._columns())
+        if line != self._shown:
+            self._write(_ERASE + line)
+            self._shown = line
 
     def _columns(self) -> int:
         try:
