@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -28,8 +26,9 @@ from ..checks.condition_hints import advice
 from ..checks.operation import INFORMATIONAL, NO_KUBESCHEDULER, severity, silence
 from ..checks.table import NOT_OBSERVED, RUNNING, UNOBSERVED, run_checks
 from ..cluster import cluster_configuration
+from ..cluster.answers import ClusterAnswer, ClusterQuestion, answering
 from ..cluster.compare import parse_revision
-from ..cluster.connection import connected
+from ..cluster.connection import ClusterConnection
 from ..cluster.operands import identity, lease_of, render_identity
 from ..cluster.operator_objects import find_object, find_singleton, list_by_name
 from ..cluster.revisions import (
@@ -41,13 +40,10 @@ from ..cluster.revisions import (
 )
 from ..console.errors import CommandError, error_message
 from ..console.flags import add_cluster_flags, add_output_flag
-from ..console.output import format_table, print_document, print_now, print_remark, text_of
+from ..console.output import format_table, print_remark, text_of
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
-
-INTERVAL = 2.0
-"""Seconds between two polls of --watch."""
 
 _WARNINGS_SHOWN: Final = 10
 _REVISIONS_SHOWN: Final = 5
@@ -65,30 +61,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="also show the scheduler of each node: pod, image, revision and command line",
     )
-    parser.add_argument(
-        "-w",
-        "--watch",
-        action="store_true",
-        help="print the status again whenever it changes, until Ctrl-C",
-    )
-    add_cluster_flags(parser)
+    add_cluster_flags(parser, several=True)
     add_output_flag(parser)
-    parser.set_defaults(run=connected(_show))
+    parser.set_defaults(run=answering(ClusterQuestion(_answer, subject="the status")))
 
 
-async def _show(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
-    shown: dict[str, Any] = {}
-    while True:
-        report = await _report(api, platform, verbose=args.verbose)
-        if report != shown:
-            if shown and args.output == "text":
-                print_now("the status has changed")
-            print_document(report, args.output, text=render(report))
-            sys.stdout.flush()
-            shown = report
-        if not args.watch:
-            return 0 if report["healthy"] else 1
-        await asyncio.sleep(INTERVAL)
+async def _answer(connection: ClusterConnection) -> ClusterAnswer:
+    verbose = connection.args.verbose
+    report = await _report(connection.api, await connection.platform(), verbose=verbose)
+    return ClusterAnswer(report, render(report), 0 if report["healthy"] else 1)
 
 
 async def _report(api: ApiClient, platform: Platform, *, verbose: bool) -> dict[str, Any]:

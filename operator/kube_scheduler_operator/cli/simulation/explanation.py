@@ -26,7 +26,6 @@ from ...simulate.diagnosis import Awaited, Decision, Diagnosis, GroupDiagnosis
 from ...simulate.group_diagnosis import GroupExplanation
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
-from ...simulate.pending import WaitingPods, waiting_groups
 from ...simulate.pod_groups import group_name, groups_named
 from ...simulate.preemption import end_of
 from ...simulate.why import explain
@@ -223,7 +222,7 @@ class NoPod:
 
 def absent_lines(absent: NoPod) -> Iterator[str]:
     for pods in absent.missing:
-        yield from _missing_lines(pods)
+        yield from missing_lines(pods)
     for name, pod in list(absent.ended.items())[:_NAMED]:
         yield _ended_line(name, pod)
     if len(absent.ended) > _NAMED:
@@ -252,7 +251,7 @@ def _ended_line(name: str, pod: EndedPod) -> str:
     return text + (f" {pod.owner} creates another one." if pod.owner else "")
 
 
-def _missing_lines(missing: MissingPods) -> Iterator[str]:
+def missing_lines(missing: MissingPods) -> Iterator[str]:
     """Describe the pods that the API server does not let a workload create."""
     verb = "does" if missing.count == 1 else "do"
     kind, _, name = missing.owner.partition("/")
@@ -286,7 +285,7 @@ def diagnosis_lines(answer: GroupDiagnosis) -> Iterator[str]:
 def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
     """Yield the text about a pod, with at most `most` nodes in a table (0: all)."""
     for pods in explanation.missing:
-        yield from _missing_lines(pods)
+        yield from missing_lines(pods)
     where = f"runs on node {explanation.node}" if explanation.node else "has no node"
     yield f"Pod {explanation.pod} {where}."
     if explanation.ending is not None:
@@ -520,49 +519,3 @@ def _table(explanation: Diagnosis, most: int) -> Iterator[str]:
         cells = [str(score.plugins.get(name, "-")) for name in plugins]
         rows.append([node, str(score.total), *cells, ", ".join(marks)])
     yield from limited_table(rows, len(order))
-
-
-# --- all waiting pods -----------------------------------------------------------------------------
-
-
-def show_waiting(args: argparse.Namespace) -> int:
-    return run_simulating(
-        args,
-        lambda simulation: _show_waiting(simulation, args),
-        lambda api, platform: from_cluster(api, platform, args, None),
-    )
-
-
-async def _show_waiting(simulation: Simulation, args: argparse.Namespace) -> int:
-    groups = await simulation.ask(
-        waiting_groups,
-        namespace=args.namespace,
-        fixes=args.fixes,
-        idle=dict(simulation.idle),
-    )
-    missing = missing_pods(simulation.world, args.namespace)
-    waiting = WaitingPods(groups, missing, simulation.decided_by, simulation.notes)
-    text = framed(waiting.decided_by, waiting_lines(waiting), waiting.notes)
-    print_document(document_of(waiting), args.output, text_of(text))
-    return 0
-
-
-def waiting_lines(waiting: WaitingPods) -> Iterator[str]:
-    total = sum(len(group.pods) for group in waiting.groups)
-    yield f"{counted(total, 'pod')} without a node:" if total else "No pod waits for a node."
-    for group in waiting.groups:
-        yield ""
-        since = f", oldest since {group.since}" if group.since else ""
-        yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
-        yield f"  pods    {first_names(group.pods)}"
-        yield f"  owners  {first_names(group.owners)}"
-        yield from (f"  groups  {unread}" for unread in group.unread)
-        if group.diagnosis is not None and group.diagnosis.decision.preempted:
-            yield f"  now     {group.pods[0]}: {' '.join(group.diagnosis.preemption)}"
-        if group.tried:
-            yield f"  helps   {group.pods[0]}: {group.fix or 'no change was found'}"
-        if made := new_nodes.short(group.new_nodes, group.coming_nodes):
-            yield f"  nodes   {group.pods[0]}: {made}"
-    for pods in waiting.missing:
-        yield ""
-        yield from _missing_lines(pods)
