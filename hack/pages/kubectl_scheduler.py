@@ -25,6 +25,7 @@ PAGE = paths.REPOSITORY / "docs" / "kubectl-scheduler-output.md"
 COMMANDS = (
     "check",
     "status",
+    "console",
     "history",
     "diff",
     "plugins",
@@ -170,6 +171,7 @@ def healthy(stage: Stage) -> list[Section]:
             [stage.run("check --schedule -o json", _LONG)],
             [stage.run("history")],
             [stage.run("version")],
+            [stage.run_until_interrupted("console", "Ctrl-C")],
         )
     ]
 

@@ -44,6 +44,10 @@ class Stage:
         """`kubectl scheduler WORDS`."""
         return self.terminal.run(f"{PREFIX} {words}", keep, code=code, timeout=timeout)
 
+    def run_until_interrupted(self, words: str, last: str) -> Shown:
+        """`kubectl scheduler WORDS`, which ends with Ctrl-C, until a line contains `last`."""
+        return self.terminal.run_until_interrupted(f"{PREFIX} {words}", last)
+
     def watch(self, code: int = 0) -> Shown:
         """Follow the rollout to its end."""
         return self.run(_WATCH, code=code, timeout=330)

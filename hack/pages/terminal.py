@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -93,6 +94,36 @@ class Terminal:
             output = text.strip()[-1000:]
             self.surprises.append(f"{command}: exit code {done.returncode}, not {code}: {output}")
         return Shown(command, output, done.returncode)
+
+    def run_until_interrupted(self, command: str, last: str, *, timeout: float = 60.0) -> Shown:
+        """Run a command that ends with Ctrl-C, and interrupt it after a line that contains `last`.
+
+        Raises:
+            SandboxError: it ended without that line, or did not print it in time.
+        """
+        say(f"$ {command}")
+        lines: list[str] = []
+        with subprocess.Popen(
+            shlex.split(command),
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            limit = threading.Timer(timeout, process.kill)
+            limit.start()
+            for line in process.stdout or ():
+                lines.append(line)
+                if last in line:
+                    process.send_signal(signal.SIGINT)
+                    break
+            else:
+                raise SandboxError(f"{command}: ended without {last!r}")
+            code = process.wait()
+            limit.cancel()
+        return Shown(command, without_places("".join(lines), self._places).rstrip(), code)
 
     def check(self, document: str) -> None:
         """See to it that a page does not name this machine's folders.

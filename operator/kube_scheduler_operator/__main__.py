@@ -64,6 +64,8 @@ class Command(NamedTuple):
 PLUGIN_COMMANDS: Final = (
     Command("check", "check whether the operator can be installed, and whether all is well"),
     Command("status", "show the state of the scheduler, its problems and the next steps"),
+    Command("console", "show the scheduler on pages in a browser, on this machine"),
+    Command("report", "write what the pages show as one file, to attach to a ticket"),
     Command("history", "list the revisions and what each one changed"),
     Command("diff", "compare two revisions, or a file with the cluster"),
     Command("plugins", "show the plugins of each extension point, with their weights and origins"),

@@ -21,7 +21,10 @@ from typing import Any, Final
 import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
-from kube_scheduler_operator.cli.simulation.answer import ConfigurationResult
+from kube_scheduler_operator.cli.simulation.answer import (
+    ConfigurationResult,
+    configuration_answer,
+)
 from kube_scheduler_operator.cli.simulation.picture import svg
 from kube_scheduler_operator.config.language.merging.presets import profile_fragment
 from kube_scheduler_operator.simulate.configuration import (
@@ -199,7 +202,7 @@ def test_the_simulated_median_lies_within_the_range_of_the_real_cluster(
         assert expected["pending"].most == 0
         assert actual.least <= expected["nodesUsed"].median <= actual.most
         used[profile] = actual.median
-        columns.append(ConfigurationResult(profile, outcomes))
+        columns.append(configuration_answer(ConfigurationResult(profile, outcomes), proposed=True))
     assert used["HighNodeUtilization"] < used["LowNodeUtilization"] == NODE_COUNT
     picture = tmp_path / "nodes.svg"
     picture.write_text(svg(f"{COUNT} pods on {NODE_COUNT} nodes", columns))

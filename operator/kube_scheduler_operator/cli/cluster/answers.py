@@ -85,6 +85,15 @@ class ClusterQuestion:
         return ClusterAnswer({"error": message}, text_of(error_lines(error)), code, is_error=True)
 
 
+def refuse_contexts(args: argparse.Namespace) -> None:
+    """Raise UsageError if flags for several clusters are combined with --from-files."""
+    if args.watch or args.all_contexts or "," in (args.context or ""):
+        raise UsageError(
+            "--from-files is one cluster that does not change: remove --watch, --all-contexts and "
+            "--context"
+        )
+
+
 def answering(question: ClusterQuestion) -> Run:
     """Return the `run` of a command that prints the answers of one context or several."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base.platform import Platform
@@ -14,6 +15,15 @@ from .operator_objects import list_config_maps
 IN_PROGRESS: Final = "in progress"
 NOT_RECORDED: Final = "not recorded"
 """Outcomes for users beside names.OUTCOME_*."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaterRevision:
+    """What happened to a revision after those that nodes run."""
+
+    revision: int
+    outcome: str
+    message: str
 
 
 async def list_revisions(api: Api, platform: Platform) -> tuple[Revision, ...]:
@@ -56,8 +66,8 @@ def find_running_revision(
 
 def later_revisions(
     revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]], latest: int
-) -> list[dict[str, Any]]:
-    """Return what happened to the revisions after those that nodes run, as JSON, newest first.
+) -> list[LaterRevision]:
+    """Return what happened to the revisions after those that nodes run, newest first.
 
     `latest` is the number that the status advertises; its record may be lost.
     """
@@ -65,16 +75,12 @@ def later_revisions(
         return []
     first = min(nodes)
     later = {
-        revision.number: {
-            "revision": revision.number,
-            "outcome": outcome_of(revision),
-            "message": revision.message,
-        }
+        revision.number: LaterRevision(revision.number, outcome_of(revision), revision.message)
         for revision in revisions
         if revision.number > first
     }
     if latest > first:
-        later.setdefault(latest, {"revision": latest, "outcome": NOT_RECORDED, "message": ""})
+        later.setdefault(latest, LaterRevision(latest, NOT_RECORDED, ""))
     return [later[number] for number in sorted(later, reverse=True)]
 
 

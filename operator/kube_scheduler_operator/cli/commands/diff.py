@@ -14,10 +14,10 @@ from ...base.platform import Platform
 from ...base.settings import Settings
 from ...kube.api import Api, Object
 from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from ...operator.controlplane.revision.history import Revision
 from ...operator.loadpolicy.created_objects import policy_config_map, workloads
 from ...scheduling.load.policy import FILE, LoadPolicy, LoadPolicyError
 from ...scheduling.load.policy_files import read_policy, read_spec
+from ..answers.comparison import compare, complete, label_of
 from ..cluster.compare import ParsedRevision, changes, parse_revision, unified
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object, get_kubescheduler
@@ -28,7 +28,6 @@ from ..cluster.revisions import (
     nodes_by_revision,
 )
 from ..cluster.scheduler_contents import (
-    Content,
     find_content,
     find_scheduler,
     read_contents,
@@ -108,17 +107,8 @@ def run(args: argparse.Namespace) -> int:
 async def _compare(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     if args.files:
         return await _with_files(api, platform, args)
-    scheduler = await find_scheduler(api, platform, args.scheduler)
-    if scheduler is not None:
-        contents = await read_contents(api, scheduler)
-        before, after, labels = choose_contents(contents, args.old, args.new)
-    else:
-        nodes = nodes_by_revision(await get_kubescheduler(api))
-        revisions = await list_revisions(api, platform)
-        old, new = choose(revisions, nodes, args.old, args.new)
-        labels = (f"revision-{old.number}", f"revision-{new.number}")
-        before, after = parse_revision(old.content), parse_revision(new.content)
-    return _print(changes(before, after), unified(before, after, labels), args.output)
+    found = await compare(api, platform, args.scheduler, args.old, args.new)
+    return _print(found.words, found.lines, args.output)
 
 
 async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
@@ -160,13 +150,13 @@ async def _proposal(
         compared = await proposal.proposed_managed(
             api, platform, objects, scheduler, readable(content)
         )
-        return *compared, _label(content)
+        return *compared, label_of(content)
     nodes = nodes_by_revision(await get_kubescheduler(api))
     revisions = await list_revisions(api, platform)
     revision = (
         find_running_revision(revisions, nodes)
         if old is None
-        else _complete(find_revision(revisions, old))
+        else complete(find_revision(revisions, old))
     )
     if objects.scheduler:
         control_plane = parse_revision(revision.content)
@@ -192,67 +182,6 @@ def _print(
     for line in shown:
         print_lines(line)
     return 1 if lines or words else 0
-
-
-def _complete(revision: Revision) -> Revision:
-    if not revision.complete:
-        raise CommandError(
-            f"ConfigMaps of revision {revision.number} are missing; choose another one"
-        )
-    return revision
-
-
-def choose(
-    revisions: Sequence[Revision],
-    nodes: Mapping[int, Sequence[str]],
-    old: str | None,
-    new: str | None,
-) -> tuple[Revision, Revision]:
-    """Choose the two revisions to compare."""
-    after = _complete(_newest(revisions) if new is None else find_revision(revisions, new))
-    before = _predecessor(revisions, nodes, after) if old is None else find_revision(revisions, old)
-    return _complete(before), after
-
-
-def choose_contents(
-    contents: Sequence[Content], old: str | None, new: str | None
-) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:
-    """Choose the two contents of a SecondaryScheduler to compare, and their labels."""
-    after = find_content(contents, new) if new is not None else rolled_out_content(contents)
-    if old is not None:
-        before = find_content(contents, old)
-    else:
-        older = contents[contents.index(after) + 1 :]
-        healthy = [content for content in older if content.parsed and not content.entry.bad]
-        if not healthy:
-            raise CommandError(
-                f"no healthy configuration before {after.hash} exists; specify two: diff N M"
-            )
-        before = healthy[0]
-    return readable(before), readable(after), (_label(before), _label(after))
-
-
-def _label(content: Content) -> str:
-    return f"configuration-{content.hash}"
-
-
-def _newest(revisions: Sequence[Revision]) -> Revision:
-    if not revisions:
-        raise CommandError("no revision exists yet; see `kubectl scheduler status`")
-    return revisions[-1]
-
-
-def _predecessor(
-    revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]], after: Revision
-) -> Revision:
-    """Return the older revision that nodes run, else the last installed, else the previous."""
-    older = [revision for revision in revisions if revision.number < after.number]
-    running = [revision for revision in older if revision.number in nodes]
-    installed = [revision for revision in older if revision.outcome == names.OUTCOME_INSTALLED]
-    for candidates in (running, installed, older):
-        if candidates:
-            return candidates[-1]
-    raise CommandError(f"no revision before {after.number} exists; specify two: diff N M")
 
 
 # --- LoadPolicies -------------------------------------------------------------------------------

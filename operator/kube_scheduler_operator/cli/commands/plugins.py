@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from ...base.findings import ERROR, listing
 from ...base.platform import KUBEADM, PLATFORMS, Platform
-from ...config.effective.control_plane.recorded_inputs import read_inputs
 from ...config.effective.objects import Objects
 from ...config.effective.pipeline import effective
 from ...config.language.feature_gates import Gates
@@ -21,7 +20,6 @@ from ...config.language.merging.presets import (
 )
 from ...config.language.plugins.plugin_origins import (
     BASE,
-    OVERRIDE,
     PROFILE,
     Layer,
     ProfileTable,
@@ -29,12 +27,9 @@ from ...config.language.plugins.plugin_origins import (
 )
 from ...config.language.schema import KIND
 from ...kube.api import Api
-from ...operator.controlplane.revision.history import Revision
-from ..cluster.compare import gates_of, parse_revision, profiles_of
+from ..answers.effective import read_running
+from ..cluster.compare import gates_of
 from ..cluster.connection import connected
-from ..cluster.operator_objects import get_kubescheduler
-from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
-from ..cluster.scheduler_contents import find_scheduler, read_contents, readable, running_content
 from ..console.errors import CommandError, UsageError, prints_errors
 from ..console.flags import (
     add_check_flags,
@@ -146,44 +141,11 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
 
 
 async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) -> int:
-    scheduler = await find_scheduler(api, platform, args.scheduler)
-    if scheduler is not None:
-        content = running_content(await read_contents(api, scheduler))
-        parsed, title = readable(content), f"configuration {content.hash}"
-        # Its spec, not the settings that led to it, is what it was composed from.
-        layers = [Layer(PROFILE, parsed.config)]
-    else:
-        nodes = nodes_by_revision(await get_kubescheduler(api))
-        revision = find_running_revision(await list_revisions(api, platform), nodes)
-        parsed, title = parse_revision(revision.content), f"revision {revision.number}"
-        if profiles_of(parsed.config) is None:
-            raise CommandError(
-                f"the configuration of {title} is invalid; use `kubectl scheduler diff` to see it"
-            )
-        layers = layers_of(revision, platform)
+    running = await read_running(api, platform, args.scheduler)
+    parsed = running.parsed
     if args.output != "json":
-        print_lines(f"{title}, {parsed.image}", "")
-    return _show(parsed.config, layers, gates_of(parsed), args.profile, args)
-
-
-def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
-    """Return the layers from which a revision's configuration was merged, from its recorded inputs.
-
-    Revisions of older operators have no recorded inputs; their configuration is one layer.
-    """
-    inputs = read_inputs(revision.inputs)
-    if inputs is None:
-        return [Layer(PROFILE, parse_revision(revision.content).config)]
-    profile = str(inputs.scheduler.get("profile") or "")
-    base = profile_fragment(profile) if profile in ("", *PRESETS) else {}
-    layers = [Layer(BASE, base), Layer(BASE, default_config(platform))]
-    observed = inputs.kubescheduler.get("observedConfig")
-    if isinstance(observed, Mapping):
-        layers.append(Layer(PROFILE, observed))
-    overrides = inputs.kubescheduler.get("unsupportedConfigOverrides")
-    if isinstance(overrides, Mapping):
-        layers.append(Layer(OVERRIDE, overrides))
-    return layers
+        print_lines(f"{running.title}, {parsed.image}", "")
+    return _show(parsed.config, running.layers, gates_of(parsed), args.profile, args)
 
 
 def _show(

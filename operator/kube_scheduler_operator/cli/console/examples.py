@@ -30,6 +30,14 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("status --all-contexts", "of every cluster of the kubeconfig"),
         ("status -o json", "for a program"),
     ),
+    "console": (
+        ("console", "print the address of the pages"),
+        ("console --context prod --port 8023", "of another cluster, at an address that stays"),
+    ),
+    "report": (
+        ("report > scheduler.html", "all pages as one file, to attach to a ticket"),
+        ("report --profile HighNodeUtilization > scheduler.html", "and what that would change"),
+    ),
     "version": (
         ("version", "of this program, the operator, the API server and the schedulers"),
         ("version --client", "of this program, without a cluster"),

@@ -368,27 +368,33 @@ async def follow(
 ) -> int:
     """Follow the rollout of a SecondaryScheduler, or (None) of static Pods, as `watch` does it."""
     if scheduler is None:
-
-        async def poll() -> RolloutState:
-            kubescheduler = await get_kubescheduler(api)
-            removed = management_state(kubescheduler).state == REMOVED
-            # Nothing that is attached to it is observed after its removal.
-            attached = {} if removed else await _attached(api, {CONTROL_PLANE})
-            pending = await _pending(api, platform, attached)
-            return read_state(kubescheduler, await _source(api), pending)
-
-        return await watch(poll, report, seconds, report_changes)
+        return await watch(
+            lambda: control_plane_state(api, platform), report, seconds, report_changes
+        )
     name = str(scheduler["metadata"]["name"])
+    return await watch(
+        lambda: scheduler_state(api, platform, name), report, seconds, scheduler_changes
+    )
 
-    async def poll_scheduler() -> SchedulerRollout:
-        current = await find_scheduler(api, platform, name) or {}
-        own = {name, CONTROL_PLANE} if is_ours(current) else {name}
-        attached = await _attached(api, own)
-        pending, left_out = await _pending(api, platform, attached), _refused(attached)
-        source = await _source(api)
-        return read_scheduler(current, await get_kubescheduler(api), source, pending, left_out)
 
-    return await watch(poll_scheduler, report, seconds, scheduler_changes)
+async def control_plane_state(api: ApiClient, platform: Platform) -> RolloutState:
+    """Read the state of the rollout of static Pods."""
+    kubescheduler = await get_kubescheduler(api)
+    removed = management_state(kubescheduler).state == REMOVED
+    # Nothing that is attached to it is observed after its removal.
+    attached = {} if removed else await _attached(api, {CONTROL_PLANE})
+    pending = await _pending(api, platform, attached)
+    return read_state(kubescheduler, await _source(api), pending)
+
+
+async def scheduler_state(api: ApiClient, platform: Platform, name: str) -> SchedulerRollout:
+    """Read the state of the rollout of a SecondaryScheduler."""
+    current = await find_scheduler(api, platform, name) or {}
+    own = {name, CONTROL_PLANE} if is_ours(current) else {name}
+    attached = await _attached(api, own)
+    pending, left_out = await _pending(api, platform, attached), _refused(attached)
+    source = await _source(api)
+    return read_scheduler(current, await get_kubescheduler(api), source, pending, left_out)
 
 
 async def _attached(api: Api, schedulers: Collection[str]) -> dict[str, Object]:

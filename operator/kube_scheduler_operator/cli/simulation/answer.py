@@ -10,6 +10,7 @@ from typing import Any, Final
 from ...base.field_types import named
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_MESSAGE
+from ...base.quantities import CPU, MEMORY
 from ...simulate.decided_by import DecidedBy
 from ...simulate.placements import (
     PlacementOutcome,
@@ -25,6 +26,8 @@ from ...simulate.workloads import SimulatedWorkload
 from ..console.output import counted
 
 TODAY: Final = "today"
+DRAWN: Final = (CPU, MEMORY)
+"""Resources of which the answer has each node."""
 
 
 @dataclass(slots=True)
@@ -91,8 +94,12 @@ class ConfigurationAnswer:
 
     name: str
     proposed: bool  # whether the answer is about it: it is not if another one is compared with it
+    runs: int
     runs_that_fit: int
     figures: dict[str, Spread]
+    # CPU and memory -> requests in percent of the fullest node, of the second fullest, and so on:
+    # ties exchange nodes, so only ranks can be compared
+    fullness: dict[str, list[Spread]]
     nodes: dict[str, Spread]  # number of placed pods by node, most first
     zones: dict[str, str]  # of these nodes; those without one are missing
     waiting: list[WaitingReason]  # the most frequent first
@@ -163,7 +170,7 @@ def answer_of(
         prevented,
         question.refused,
         dict(now),
-        [_configuration(column, proposed=column.title in names) for column in columns],
+        [configuration_answer(column, proposed=column.title in names) for column in columns],
         list(notes),
         largest,
     )
@@ -209,14 +216,17 @@ def _prevented(drains: Sequence[Drain], *, refused: bool) -> list[str]:
     return clauses + ["the API server refuses pods"] * refused
 
 
-def _configuration(column: ConfigurationResult, *, proposed: bool) -> ConfigurationAnswer:
+def configuration_answer(column: ConfigurationResult, *, proposed: bool) -> ConfigurationAnswer:
+    """Return what the runs with one configuration show."""
     outcomes, nodes = column.outcomes, node_counts(column.outcomes)
     zones = outcomes[0].utilization.zones
     return ConfigurationAnswer(
         column.title,
         proposed,
+        len(outcomes),
         column.fits,
         distribution(outcomes),
+        {name: ranked([each.utilization.shares(name) for each in outcomes]) for name in DRAWN},
         nodes,
         {node: zones[node] for node in nodes if node in zones},
         list(_waiting(outcomes)),
@@ -227,6 +237,15 @@ def _configuration(column: ConfigurationResult, *, proposed: bool) -> Configurat
         any(outcome.more for outcome in outcomes),
         column.decided_by,
     )
+
+
+def ranked(runs: Sequence[Sequence[float]]) -> list[Spread]:
+    """Return the spread of the fullest node, of the second fullest one, and so on."""
+    longest = max(map(len, runs), default=0)
+    return [
+        spread([round(shares[at], 1) if at < len(shares) else 0.0 for shares in runs])
+        for at in range(longest)
+    ]
 
 
 def _waiting(outcomes: Sequence[PlacementOutcome]) -> Iterator[WaitingReason]:

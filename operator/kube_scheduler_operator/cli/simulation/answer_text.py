@@ -12,6 +12,7 @@ from ..console.output import counted, first_names, format_table, limited, limite
 from .answer import TODAY, ConfigurationAnswer, LargestQuestion, SimulationAnswer
 
 NOW: Final = "now"
+MEDIANS: Final = "A figure is the median of the runs, with the least and the most in brackets."
 _REASONS: Final = 5
 _OF: Final = ("that ", "of ")
 """How titles of groups begin that are not names of workloads."""
@@ -96,17 +97,21 @@ def _largest(question: LargestQuestion, result: ConfigurationAnswer, under: str)
 
 
 def _table(answer: SimulationAnswer) -> Iterator[str]:
+    yield from format_table(figure_rows(answer))
+    yield MEDIANS
+
+
+def figure_rows(answer: SimulationAnswer) -> list[list[str]]:
+    """Return the figures, with a column for now and for each configuration; titles come first."""
     by_column = [dict(cells(each.figures)) for each in answer.configurations]
     names = list(dict.fromkeys(name for own in by_column for name in own))
     now = {
         _label(key): _figure(key, Spread(value, value, value)) for key, value in answer.now.items()
     }
-    rows = [["", NOW, *(each.name for each in answer.configurations)]]
-    rows += [
-        [name, now.get(name, ""), *(own.get(name, "0") for own in by_column)] for name in names
+    return [
+        ["", NOW, *(each.name for each in answer.configurations)],
+        *([name, now.get(name, ""), *(own.get(name, "0") for own in by_column)] for name in names),
     ]
-    yield from format_table(rows)
-    yield "A figure is the median of the runs, with the least and the most in brackets."
 
 
 def cells(figures: Mapping[str, Spread]) -> Iterator[tuple[str, str]]:

@@ -134,13 +134,14 @@ def _room(partition: Partition, answer: NodesAnswer) -> Iterator[str]:
     leaving = {name: use.leaving for name, use in resources.items() if use.leaving}
     if leaving:
         yield f"will be free when deletions and resizes end: {_amounts(leaving)}"
-    yield f"the biggest Pod that fits: {_biggest(partition)}"
+    yield f"the biggest Pod that fits: {biggest_text(partition)}"
     if partition.fits is not None and answer.shape is not None:
         yield f"Pods with {_shape(answer.shape)} that fit: {partition.fits}"
-    yield f"fragmentation: {_fragmentation(partition.fragmentation, answer)}"
+    yield f"fragmentation: {fragmentation_text(partition.fragmentation, answer)}"
 
 
-def _biggest(partition: Partition) -> str:
+def biggest_text(partition: Partition) -> str:
+    """Return the biggest Pod that fits, by CPU and by memory."""
     by_cpu, by_memory = partition.biggest_by_cpu, partition.biggest_by_memory
     if by_cpu is None or by_memory is None:
         return "none, because every node has as many Pods as it takes"
@@ -153,7 +154,8 @@ def _pod(pod: BiggestPod) -> str:
     return f"{_shape({CPU: pod.cpu, MEMORY: pod.memory})} on {pod.node}"
 
 
-def _fragmentation(found: Fragmentation | None, answer: NodesAnswer) -> str:
+def fragmentation_text(found: Fragmentation | None, answer: NodesAnswer) -> str:
+    """Return what Pods of the usual requests, or of the asked ones, cannot use."""
     if found is None:
         return f"{_UNKNOWN}, because no Pod runs there that could run elsewhere"
     if not found.unusable:

@@ -61,6 +61,7 @@ from ..console.output import counted, print_document, text_of
 from .answer import (
     TODAY,
     ConfigurationResult,
+    SimulationAnswer,
     SimulationQuestion,
     answer_of,
     figures_of_now,
@@ -240,6 +241,22 @@ def _without_admission(world: World) -> str:
 async def _simulate(
     simulation: Simulation, question: SimulationQuestion, args: argparse.Namespace
 ) -> int:
+    answer = await simulated_answer(simulation, question, args)
+    if args.svg:
+        _write_picture(args.svg, svg(answer.subject, answer.configurations))
+    text = answer_lines(answer, args.nodes)
+    print_document(document_of(answer), args.output, text_of(text))
+    return _NOT_KNOWN if answer.fits is None else _FITS if answer.fits else _DOES_NOT_FIT
+
+
+async def simulated_answer(
+    simulation: Simulation, question: SimulationQuestion, args: argparse.Namespace
+) -> SimulationAnswer:
+    """Answer a question; `args` has the flags of `simulate`.
+
+    Raises:
+        CommandError: there is nothing to place, or kube-scheduler could not be run.
+    """
     world = simulation.world
     _add_objects(world, question)
     if args.from_files and question.workloads:
@@ -259,12 +276,7 @@ async def _simulate(
     outcomes = [outcome for column in columns for outcome in column.outcomes]
     notes += dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
     now = figures_of_now(utilization_of(world), len(world.pending()))
-    answer = answer_of(question, prepared, columns, now, notes)
-    if args.svg:
-        _write_picture(args.svg, svg(question.title, columns))
-    text = answer_lines(answer, args.nodes)
-    print_document(document_of(answer), args.output, text_of(text))
-    return _NOT_KNOWN if answer.fits is None else _FITS if answer.fits else _DOES_NOT_FIT
+    return answer_of(question, prepared, columns, now, notes)
 
 
 def _idle_schedulers(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Final
 
@@ -12,12 +11,10 @@ from ...simulate.decided_by import framed
 from ...simulate.owners import missing_pods
 from ...simulate.pending import WaitingPods, waiting_groups
 from ...simulate.world import content_hash
-from ..cluster.answers import ClusterAnswer, ClusterQuestion, answering
+from ..cluster.answers import ClusterAnswer, ClusterQuestion, answering, refuse_contexts
 from ..cluster.connection import ClusterConnection
-from ..console.errors import UsageError
-from ..console.output import counted, first_names, print_document, text_of
-from . import new_nodes
-from .explanation import missing_lines
+from ..console.output import print_document, text_of
+from .explanation_text import waiting_lines
 from .run import Simulation, from_cluster, run_on_files
 
 _READING: Final = 180.0
@@ -29,11 +26,7 @@ _AT_ONCE: Final = 3
 def show_waiting(args: argparse.Namespace) -> int:
     if not args.from_files:
         return answering(_QUESTION)(args)
-    if args.watch or args.all_contexts or "," in (args.context or ""):
-        raise UsageError(
-            "--from-files is one cluster that does not change: remove --watch, --all-contexts and "
-            "--context"
-        )
+    refuse_contexts(args)
     return run_on_files(args, lambda simulation: _print(simulation, args))
 
 
@@ -66,37 +59,22 @@ def _read(simulation: Simulation) -> str | None:
 
 
 async def _answer(simulation: Simulation, args: argparse.Namespace) -> ClusterAnswer:
-    groups = await simulation.ask(
-        waiting_groups,
-        namespace=args.namespace,
-        fixes=args.fixes,
-        idle=dict(simulation.idle),
-    )
-    missing = missing_pods(simulation.world, args.namespace)
-    waiting = WaitingPods(groups, missing, simulation.decided_by, simulation.notes)
+    waiting = await waiting_pods(simulation, args.namespace, args.fixes)
     text = framed(waiting.decided_by, waiting_lines(waiting), waiting.notes)
     return ClusterAnswer(document_of(waiting), text_of(text))
 
 
-def waiting_lines(waiting: WaitingPods) -> Iterator[str]:
-    total = sum(len(group.pods) for group in waiting.groups)
-    yield f"{counted(total, 'pod')} without a node:" if total else "No pod waits for a node."
-    for group in waiting.groups:
-        yield ""
-        since = f", oldest since {group.since}" if group.since else ""
-        yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
-        yield f"  pods    {first_names(group.pods)}"
-        yield f"  owners  {first_names(group.owners)}"
-        yield from (f"  groups  {unread}" for unread in group.unread)
-        if group.diagnosis is not None and group.diagnosis.decision.preempted:
-            yield f"  now     {group.pods[0]}: {' '.join(group.diagnosis.preemption)}"
-        if group.tried:
-            yield f"  helps   {group.pods[0]}: {group.fix or 'no change was found'}"
-        if made := new_nodes.short(group.new_nodes, group.coming_nodes):
-            yield f"  nodes   {group.pods[0]}: {made}"
-    for pods in waiting.missing:
-        yield ""
-        yield from missing_lines(pods)
+async def waiting_pods(simulation: Simulation, namespace: str | None, fixes: int) -> WaitingPods:
+    """Return all that wait in a namespace (None: in the cluster).
+
+    Raises:
+        CommandError: kube-scheduler could not be run.
+    """
+    groups = await simulation.ask(
+        waiting_groups, namespace=namespace, fixes=fixes, idle=dict(simulation.idle)
+    )
+    missing = missing_pods(simulation.world, namespace)
+    return WaitingPods(groups, missing, simulation.decided_by, simulation.notes)
 
 
 _QUESTION: Final = ClusterQuestion(

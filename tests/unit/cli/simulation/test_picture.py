@@ -5,12 +5,22 @@ from __future__ import annotations
 from itertools import pairwise
 from xml.etree import ElementTree
 
-from kube_scheduler_operator.cli.simulation.answer import ConfigurationResult
-from kube_scheduler_operator.cli.simulation.picture import ranked, svg
-from kube_scheduler_operator.simulate.placements import Spread
+from kube_scheduler_operator.cli.simulation.answer import (
+    ConfigurationAnswer,
+    ConfigurationResult,
+    configuration_answer,
+    ranked,
+)
+from kube_scheduler_operator.cli.simulation.picture import svg
+from kube_scheduler_operator.simulate.placements import PlacementOutcome, Spread
 
 from ....hostile import HOSTILE, expect_harmless
 from ...simulate.outcomes import RUNS
+
+
+def answer(name: str, runs: list[PlacementOutcome]) -> ConfigurationAnswer:
+    return configuration_answer(ConfigurationResult(name, runs), proposed=True)
+
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -21,7 +31,7 @@ def test_nodes_are_compared_by_rank_because_ties_exchange_them() -> None:
 
 
 def test_a_picture_has_a_panel_for_each_configuration_and_a_bar_for_each_node() -> None:
-    columns = [ConfigurationResult("today", RUNS), ConfigurationResult("a<b>&", RUNS[:1])]
+    columns = [answer("today", RUNS), answer("a<b>&", RUNS[:1])]
     root = ElementTree.fromstring(svg("web & more", columns))
     texts = [each.text for each in root.iter(f"{_SVG}text")]
     assert {"today", "a<b>&", "3 runs", "1 run", "web & more"} <= set(texts)
@@ -35,7 +45,7 @@ def test_a_picture_has_a_panel_for_each_configuration_and_a_bar_for_each_node() 
 
 
 def test_a_picture_has_the_visible_characters_of_hostile_names() -> None:
-    picture = svg(HOSTILE, [ConfigurationResult(HOSTILE, RUNS)])
+    picture = svg(HOSTILE, [answer(HOSTILE, RUNS)])
     ElementTree.fromstring(picture)
     expect_harmless(picture)
     picture.encode()

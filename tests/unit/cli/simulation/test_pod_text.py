@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kube_scheduler_operator.base.limits import FOREIGN_NAME
-from kube_scheduler_operator.cli.simulation.explanation import pod_lines
-from kube_scheduler_operator.cli.simulation.waiting import waiting_lines
+from kube_scheduler_operator.cli.simulation.explanation_text import pod_lines, waiting_lines
 from kube_scheduler_operator.simulate.decisions import NO_SCHEDULER
 from kube_scheduler_operator.simulate.diagnosis import Awaited, Decision, Diagnosis
 from kube_scheduler_operator.simulate.leaving import LeavingPod

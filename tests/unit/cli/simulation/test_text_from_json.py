@@ -17,12 +17,12 @@ from kube_scheduler_operator.cli.console.output import text_of
 from kube_scheduler_operator.cli.simulation import explanation, question
 from kube_scheduler_operator.cli.simulation.answer import SimulationAnswer
 from kube_scheduler_operator.cli.simulation.answer_text import answer_lines
-from kube_scheduler_operator.cli.simulation.explanation import (
+from kube_scheduler_operator.cli.simulation.explanation_text import (
     diagnosis_lines,
     pod_lines,
+    waiting_lines,
 )
 from kube_scheduler_operator.cli.simulation.placements import EditAnswer
-from kube_scheduler_operator.cli.simulation.waiting import waiting_lines
 from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
 from kube_scheduler_operator.kube.resource import PODS
 from kube_scheduler_operator.simulate import pending, why

@@ -1,0 +1,36 @@
+"""The page "nodes": how full nodes are, by requests and by measured load, and what still fits."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Final
+
+from ....kube.client import ApiClient
+from ....simulate.node_answer import NodesAnswer
+from ....simulate.node_room import nodes_answer
+from ....simulate.read_cluster import read_nodes
+from ..page import ConsoleCluster, Page, Question
+from ..simulations import apart
+
+
+async def _answer(cluster: ConsoleCluster, _question: Question) -> NodesAnswer:
+    async def read() -> NodesAnswer:
+        client = ApiClient(cluster.api.credentials, field_manager="kubectl-scheduler")
+        async with client as api:
+            world = await read_nodes(api, None)
+        return await asyncio.to_thread(nodes_answer, world, datetime.now(UTC))
+
+    return await apart(read)
+
+
+PAGE: Final = Page(
+    name="nodes",
+    title="Nodes",
+    summary="What nodes have free, by requests and by measured load, and how fragmented it is.",
+    type=NodesAnswer,
+    answer=_answer,
+    template="nodes.html.j2",
+    fresh=15.0,
+    limit=60.0,
+)

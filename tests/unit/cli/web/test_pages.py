@@ -1,0 +1,282 @@
+"""The pages over recorded answers: healthy, broken, slow and written by strangers."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from openapi_spec_validator import validate as validate_openapi
+
+from kube_scheduler_operator.base.field_types import document_of
+from kube_scheduler_operator.cli.console.errors import CommandError
+from kube_scheduler_operator.cli.web import server
+from kube_scheduler_operator.cli.web.openapi import openapi_document
+from kube_scheduler_operator.cli.web.registry import PAGES
+
+from ....hostile import STORED, expect_harmless
+from .conftest import Start, answered_by, recorded
+from .worlds import BROKEN, BROKEN_STATUS, HEALTHY
+
+ROOT = Path(__file__).parents[4]
+VENDORED = ROOT / "bindata" / "console"
+WORLDS = {"healthy": HEALTHY, "broken": BROKEN}
+OWN = [page for page in PAGES if page.name in HEALTHY]
+NAMES = [page.name for page in OWN]
+MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'>{{ 7 * 7 }}"
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def stranger(value: Any, text: str) -> Any:
+    """The answer with `text` at the end of every text that it has."""
+    if isinstance(value, str):
+        return value + text
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {f.name: stranger(getattr(value, f.name), text) for f in fields(value)}
+        return replace(value, **changed)
+    if isinstance(value, Mapping):
+        return {key: stranger(item, text) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [stranger(item, text) for item in value]
+    return value
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_page_is_whole_and_has_no_script_or_style_in_it(
+    start: Start, name: str, world: str
+) -> None:
+    reader = await start(recorded(WORLDS[world]))
+    status, html, headers = await reader.ask(f"/{name}")
+    assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert "Not known:" not in html
+    elements = Elements(html).found
+    tags = [tag for tag, _ in elements]
+    assert [tags.count(tag) for tag in ("h1", "main", "nav", "header", "footer")] == [1] * 5
+    for tag, attributes in elements:
+        assert tag != "style"
+        assert "style" not in attributes
+        assert not [key for key in attributes if key.startswith("on")]
+        if tag == "script":
+            assert str(attributes["src"]).startswith("/static/")
+    headings = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in itertools.pairwise(headings))
+    ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+async def test_problems_come_first_with_what_to_do(start: Start) -> None:
+    reader = await start(recorded(BROKEN))
+    _, html, _ = await reader.ask("/now")
+    assert html.index("2 problems") < html.index("NodeInstallerDegraded") < html.index("Scheduler<")
+    assert "What to do:</strong> kubectl scheduler rollout undo" in html
+    assert "Profile" in html
+    _, html, _ = await (await start(recorded(HEALTHY))).ask("/now")
+    assert "no problem is known" in html
+
+
+async def test_a_lane_has_its_state_in_words(start: Start) -> None:
+    reader = await start(recorded(BROKEN))
+    _, html, _ = await reader.ask("/rollout")
+    lanes = html[: html.index("</ol>")].split('<li class="lane')[1:]
+    words = [re.findall(r"</svg> (.+?)</span>", lane) for lane in lanes]
+    assert words == [["at the target"], ["moving"], ["failed"]]
+    assert "waits for the kubelet to let go of the old Pod" in html
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_texts_of_strangers_are_shown_as_text(start: Start, name: str) -> None:
+    keep = {"rollout": {"outcome": BROKEN["rollout"].outcome}}.get(name, {})
+    answer = replace(stranger(BROKEN[name], MARKUP + STORED), **keep)
+    reader = await start(recorded({name: answer}))
+    _, html, _ = await reader.ask(f"/{name}")
+    assert "Not known:" not in html
+    assert "<img" not in html
+    assert "<script>" not in html
+    assert "{{ 7 * 7 }}" in html
+    expect_harmless(html)
+
+
+async def test_long_texts_and_long_lists_are_bounded(start: Start) -> None:
+    nodes = [replace(BROKEN_STATUS.nodes[0], node=f"n-{number}") for number in range(5000)]
+    problems = [replace(one, message="x" * 1_000_000) for one in BROKEN_STATUS.problems]
+    answer = replace(BROKEN_STATUS, nodes=nodes, problems=problems)
+    reader = await start(recorded({"now": answer}))
+    _, html, _ = await reader.ask("/now")
+    assert len(html) < 1_000_000
+    assert "4500 more nodes are not shown; the JSON has all." in html
+
+
+async def test_commands_to_copy_are_quoted_and_name_the_context(start: Start) -> None:
+    reader = await start(recorded(HEALTHY), context="a b'$(id)", as_user="jane")
+    _, html, _ = await reader.ask("/rollout")
+    quoted = "kubectl scheduler rollout undo '--context=a b'\"'\"'$(id)' --as=jane"
+    escaped = quoted.replace("'", "&#39;").replace('"', "&#34;")
+    assert escaped in html
+
+
+async def test_one_computation_answers_many_readers(start: Start) -> None:
+    asked = 0
+
+    async def answer() -> Any:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.05)
+        return HEALTHY["now"]
+
+    reader = await start((answered_by(PAGES[0], answer),))
+    answers = await asyncio.gather(*(reader.ask("/now") for _ in range(10)))
+    answers.append(await reader.ask("/api/v1/now"))
+    assert {status for status, _, _ in answers} == {200}
+    assert asked == 1
+
+
+async def test_a_slow_answer_holds_up_no_page(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    ready = asyncio.Event()
+
+    async def answer() -> Any:
+        await ready.wait()
+        return HEALTHY["extenders"]
+
+    page = next(page for page in PAGES if page.name == "extenders")
+    reader = await start((replace(answered_by(page, answer), limit=5.0),))
+    _, html, _ = await reader.ask("/extenders")
+    assert "The answer is being computed" in html
+    assert 'hx-get="/fragments/extenders"' in html
+    ready.set()
+    await asyncio.sleep(0.05)
+    _, html, _ = await reader.ask("/extenders")
+    assert "https://127.0.0.1:10290/load" in html
+
+
+async def test_what_is_not_known_is_a_sentence(start: Start) -> None:
+    async def refused() -> Any:
+        raise CommandError("no permission to list pods <b>")
+
+    async def never() -> Any:
+        await asyncio.sleep(60)
+
+    async def defect() -> Any:
+        raise TypeError("<b>")
+
+    for answer, sentence in (
+        (refused, "no permission to list pods &lt;b&gt;"),
+        (never, "no answer within 0.05 seconds"),
+        (defect, "TypeError: &lt;b&gt;"),
+    ):
+        reader = await start((replace(answered_by(PAGES[0], answer), limit=0.05),))
+        status, html, _ = await reader.ask("/now")
+        assert (status, sentence in html) == (200, True)
+        status, text, _ = await reader.ask("/api/v1/now")
+        assert (status, [*json.loads(text)]) == (503, ["error"])
+
+
+async def test_an_answer_without_a_form_in_json_is_a_sentence(start: Start) -> None:
+    async def answer() -> Any:
+        return object()
+
+    reader = await start((answered_by(PAGES[0], answer),))
+    status, text, headers = await reader.ask("/api/v1/now")
+    assert (status, "TypeError" in json.loads(text)["error"]) == (500, True)
+    assert "Content-Security-Policy" in headers
+    status, html, _ = await reader.ask("/now")
+    assert (status, "Not known:" in html) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/now?x=1", "unknown parameter &#34;x&#34;; parameters: none"),
+        ("/compare?old=<b>", "old is not valid: the number of a revision"),
+        (f"/compare?old={'1' * 600}", "old has more than 512 characters"),
+        ("/rollout?scheduler=A", "scheduler is not valid"),
+    ],
+)
+async def test_an_address_that_is_not_valid_is_named(
+    start: Start, path: str, sentence: str
+) -> None:
+    status, html, _ = await (await start(recorded(HEALTHY))).ask(path)
+    assert (status, sentence in html) == (400, True)
+
+
+@pytest.mark.parametrize("path", ["/none", "/static/../console.css", "/static/vendored.json"])
+async def test_other_paths_have_no_page(start: Start, path: str) -> None:
+    assert (await (await start(recorded(HEALTHY))).ask(path))[0] == 404
+
+
+async def test_a_live_page_sends_what_changes(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LIVE_INTERVAL", 0.01)
+    world = dict(HEALTHY)
+    pages = tuple(replace(page, fresh=0.0) for page in recorded(world))
+    reader = await start(pages)
+    _, html, _ = await reader.ask("/rollout")
+    connect = re.findall(r'sse-connect="(.+?)"', html)[0]
+    own = {"Authorization": f"Bearer {reader.console.guard.token}"}
+    async with reader.session.get(reader.url + connect, headers=own) as response:
+        assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        await asyncio.sleep(0.05)  # nothing is sent: the page shows it already
+        world["rollout"] = BROKEN["rollout"]
+        lines = [(await response.content.readline()).decode() for _ in range(2)]
+    assert lines[0] == "event: answer\n"
+    assert lines[1].startswith("data: ")
+
+
+async def test_live_pages_are_bounded(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LIVE_PAGES", 0)
+    status, html, _ = await (await start(recorded(HEALTHY))).ask("/events/now")
+    assert (status, "live pages are open" in html) == (503, True)
+
+
+def test_the_openapi_document_is_valid() -> None:
+    document = json.loads(json.dumps(openapi_document(PAGES)))
+    validate_openapi(document)
+    assert [*document["paths"]] == [f"/api/v1/{page.name}" for page in PAGES]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", NAMES)
+async def test_answers_have_the_form_of_the_openapi_document(
+    start: Start, name: str, world: str
+) -> None:
+    reader = await start(recorded(WORLDS[world]))
+    status, text, headers = await reader.ask(f"/api/v1/{name}")
+    assert (status, headers["Content-Type"]) == (200, "application/json; charset=utf-8")
+    answer = json.loads(text)
+    assert answer == json.loads(json.dumps(document_of(WORLDS[world][name])))
+    served = json.loads((await reader.ask("/api/v1/openapi.json"))[1])
+    ok = served["paths"][f"/api/v1/{name}"]["get"]["responses"]["200"]
+    schema = ok["content"]["application/json"]["schema"]
+    jsonschema.Draft202012Validator({**schema, "components": served["components"]}).validate(answer)
+
+
+def test_vendored_scripts_are_those_of_their_packages() -> None:
+    known = json.loads((VENDORED / "vendored.json").read_text())
+    assert {*known} == {path.name for path in VENDORED.glob("*.min.js")}
+    for name, entry in known.items():
+        assert hashlib.sha256((VENDORED / name).read_bytes()).hexdigest() == entry["sha256"]
+        assert "BSD" in (VENDORED / entry["licenceFile"]).read_text()
