@@ -36,7 +36,7 @@ _REFUSED: Final = "OutOf"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     kind: str  # one of the constants above
     lines: Iterable[str]
 
@@ -86,13 +86,13 @@ def diagnosis_lines(answer: GroupDiagnosis) -> Iterator[str]:
     return _lines(_group_parts(answer))
 
 
-def _group_parts(answer: GroupDiagnosis) -> Iterator[Part]:
-    yield Part(SENTENCES, group_lines(answer.group))
+def _group_parts(answer: GroupDiagnosis) -> Iterator[TextPart]:
+    yield TextPart(SENTENCES, group_lines(answer.group))
     if answer.blocking is not None:
         first = f"Pod {answer.blocking.pod}, once the Pods that fit are placed:"
-        yield Part(SENTENCES, ["", first])
+        yield TextPart(SENTENCES, ["", first])
         yield from _pending(answer.blocking)
-    yield Part(SENTENCES, _group_fixes(answer.group))
+    yield TextPart(SENTENCES, _group_fixes(answer.group))
 
 
 def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
@@ -100,37 +100,37 @@ def pod_lines(explanation: Diagnosis, most: int) -> Iterator[str]:
     return _lines(pod_parts(explanation, most))
 
 
-def _lines(parts: Iterable[Part]) -> Iterator[str]:
+def _lines(parts: Iterable[TextPart]) -> Iterator[str]:
     return (line for part in parts for line in part.lines)
 
 
-def pod_parts(explanation: Diagnosis, most: int) -> Iterator[Part]:
+def pod_parts(explanation: Diagnosis, most: int) -> Iterator[TextPart]:
     """Yield the text about a pod in parts; a page shows those that are not SENTENCES as tables."""
     for pods in explanation.missing:
-        yield Part(SENTENCES, missing_lines(pods))
+        yield TextPart(SENTENCES, missing_lines(pods))
     where = f"runs on node {explanation.node}" if explanation.node else "has no node"
-    yield Part(SENTENCES, [f"Pod {explanation.pod} {where}."])
+    yield TextPart(SENTENCES, [f"Pod {explanation.pod} {where}."])
     if explanation.ending is not None:
         end = end_of(explanation.ending)
-        yield Part(SENTENCES, [f"kube-scheduler does not try a pod that terminates: {end}."])
+        yield TextPart(SENTENCES, [f"kube-scheduler does not try a pod that terminates: {end}."])
         return
     if explanation.gates:
-        yield Part(SENTENCES, _gate_lines(explanation))
+        yield TextPart(SENTENCES, _gate_lines(explanation))
     if explanation.decision.reason == NO_SCHEDULER:
-        yield Part(SENTENCES, _without_scheduler(explanation))
+        yield TextPart(SENTENCES, _without_scheduler(explanation))
         return
     if explanation.problem:
-        yield Part(SENTENCES, [_not_known(explanation)])
+        yield TextPart(SENTENCES, [_not_known(explanation)])
         return
     group = explanation.group
     if group is not None:
-        yield Part(SENTENCES, group_lines(group))
+        yield TextPart(SENTENCES, group_lines(group))
     if explanation.node:
         yield from _running(explanation, most)
     elif group is not None and group.is_read:
         yield from _member(explanation, group)
     elif explanation.candidates:
-        yield Part(SENTENCES, _fitting(explanation))
+        yield TextPart(SENTENCES, _fitting(explanation))
     else:
         yield from _pending(explanation)
 
@@ -197,21 +197,21 @@ def _fitting(explanation: Diagnosis) -> Iterator[str]:
         yield from _not_tried(decision)
 
 
-def _member(explanation: Diagnosis, group: GroupExplanation) -> Iterator[Part]:
+def _member(explanation: Diagnosis, group: GroupExplanation) -> Iterator[TextPart]:
     """Yield what is known of one pod of a group beside the group."""
     if group.blocking_pod == explanation.pod:
         first = f"Pod {explanation.pod}, once the Pods that fit are placed:"
-        yield Part(SENTENCES, [first])
+        yield TextPart(SENTENCES, [first])
         yield from _pending(explanation)
     elif explanation.candidates:
         nodes = counted(explanation.nodes, "node")
         fitting = f"{len(explanation.candidates)} of {nodes}: {_named(explanation.candidates)}"
         alone = f"Alone, {explanation.pod} fits on {fitting}{_unless(explanation)}."
-        yield Part(SENTENCES, [alone])
+        yield TextPart(SENTENCES, [alone])
     else:
-        yield Part(SENTENCES, [f"Alone, without its group, {explanation.pod}:"])
+        yield TextPart(SENTENCES, [f"Alone, without its group, {explanation.pod}:"])
         yield from _pending(explanation)
-    yield Part(SENTENCES, _group_fixes(group))
+    yield TextPart(SENTENCES, _group_fixes(group))
 
 
 def _group_fixes(group: GroupExplanation) -> Iterator[str]:
@@ -230,21 +230,21 @@ def _not_tried(decision: Decision) -> Iterator[str]:
         yield f"kube-scheduler: {decision.message}"
 
 
-def _pending(explanation: Diagnosis) -> Iterator[Part]:
+def _pending(explanation: Diagnosis) -> Iterator[TextPart]:
     if explanation.problem:
-        yield Part(SENTENCES, [_not_known(explanation)])
+        yield TextPart(SENTENCES, [_not_known(explanation)])
         return
     nodes = counted(explanation.nodes, "node")
-    yield Part(SENTENCES, [f"It fits on none of {nodes}:"])
-    yield Part(EXCLUDED, _excluded_lines(explanation))
-    yield Part(SENTENCES, _hopes(explanation))
+    yield TextPart(SENTENCES, [f"It fits on none of {nodes}:"])
+    yield TextPart(EXCLUDED, _excluded_lines(explanation))
+    yield TextPart(SENTENCES, _hopes(explanation))
     if explanation.fixes:
-        yield Part(FIXES, _fix_lines(explanation))
+        yield TextPart(FIXES, _fix_lines(explanation))
     elif explanation.nodes:
         none = "No single change and no combination of changes of the pod was found that helps."
-        yield Part(SENTENCES, [none])
+        yield TextPart(SENTENCES, [none])
     made = new_nodes.lines(explanation.new_nodes, explanation.coming_nodes)
-    yield Part(SENTENCES, made)
+    yield TextPart(SENTENCES, made)
 
 
 def _excluded_lines(explanation: Diagnosis) -> Iterator[str]:
@@ -309,10 +309,10 @@ def _awaited_line(awaited: Awaited, known: str) -> str:
     return f"{end[0].upper()}{end[1:]}{fits} without a change: this was tried."
 
 
-def _running(explanation: Diagnosis, most: int) -> Iterator[Part]:
-    yield Part(SENTENCES, _comparison(explanation))
+def _running(explanation: Diagnosis, most: int) -> Iterator[TextPart]:
+    yield TextPart(SENTENCES, _comparison(explanation))
     if explanation.scores:
-        yield Part(SCORES, ["", scores_title(explanation), *_table(explanation, most)])
+        yield TextPart(SCORES, ["", scores_title(explanation), *_table(explanation, most)])
     if explanation.groups:
         excluded = sum(len(group.nodes) for group in explanation.groups)
         lines = [
@@ -320,7 +320,7 @@ def _running(explanation: Diagnosis, most: int) -> Iterator[Part]:
             f"{'; '.join(cause.text for cause in group.causes)}"
             for group in explanation.groups
         ]
-        yield Part(EXCLUDED, ["", f"Excluded: {counted(excluded, 'node')}", *lines])
+        yield TextPart(EXCLUDED, ["", f"Excluded: {counted(excluded, 'node')}", *lines])
 
 
 def scores_title(explanation: Diagnosis) -> str:

@@ -23,7 +23,7 @@ from ..simulation.answer import SimulationAnswer
 from ..simulation.answer_text import MEDIANS, answer_lines, figure_rows
 from ..simulation.edited_fields import edited_fields
 from ..simulation.explanation_text import (
-    Part,
+    TextPart,
     absent_lines,
     fix_sentence,
     pod_parts,
@@ -49,8 +49,8 @@ class ShownEdit:
     after: str
 
 
-def _parts(diagnosis: Diagnosis) -> list[Part]:
-    parts = [Part(each.kind, list(each.lines)) for each in pod_parts(diagnosis, NODES_SHOWN)]
+def _parts(diagnosis: Diagnosis) -> list[TextPart]:
+    parts = [TextPart(each.kind, list(each.lines)) for each in pod_parts(diagnosis, NODES_SHOWN)]
     return [part for part in parts if part.lines]
 
 
