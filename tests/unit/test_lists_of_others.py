@@ -58,6 +58,7 @@ LISTS: Final = {
     "cli/simulation/in_cluster.py": {"JobSimulator.prepare": USERS},
     "cli/simulation/refused_schedulers.py": {"refused_in_cluster": ADMINISTRATORS},
     "cli/simulation/run.py": {"own_objects": ADMINISTRATORS},
+    "cli/web/pages/waiting.py": {"_shown": SOME_FIELDS},
     "cli/simulation/running_scheduler.py": {"running_schedulers": ADMINISTRATORS},
     "cli/simulation/self_test.py": {"_clean_up": USERS, "_observe": USERS},
     "kube/reflector.py": {"Reflector._list": OTHERS, "Reflector._watch": OTHERS},

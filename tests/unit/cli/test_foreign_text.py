@@ -83,6 +83,8 @@ class Row:
 ROWS = {
     "check": Row((), (UPGRADE, "1.35", "--from-files", "FILES/world.json", *FROM)),
     "status": Row(("--verbose",)),
+    "console": Row(("--port", "65536")),  # it would not end; tests/unit/cli/web has its pages
+    "report": Row(()),
     "history": Row(()),
     "diff": Row(("1", "2")),
     "plugins": Row((), ("-f", "FILES/mild.yaml", "--custom-image")),
@@ -122,7 +124,7 @@ OWN_LINES = {("status", "text"), ("history", "text"), ("rollout watch", ""), ("r
 QUOTED = "forged"
 """A part of the texts that shows whether a command has met them."""
 
-UNQUOTED = {"completion", "adopt", "must-gather", "uninstall"}
+UNQUOTED = {"completion", "console", "adopt", "must-gather", "uninstall"}
 """What meets none of the cluster, or only in files that it writes; refusals have such texts."""
 
 

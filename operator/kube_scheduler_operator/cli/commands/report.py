@@ -31,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--profile",
         default="",
-        choices=("", *PRESETS),
+        choices=PRESETS,
         metavar="NAME",
         help="also compare the placements of today with those of this profile: "
         f"{', '.join(PRESETS)}",

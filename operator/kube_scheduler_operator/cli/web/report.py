@@ -24,7 +24,7 @@ from ..console.errors import CommandError, error_message
 from ..console.output import counted
 from .answers import Answered
 from .page import ConsoleCluster, Page
-from .pages import waiting, what_if, why
+from .pages import compare, waiting, what_if, why
 from .registry import PAGES
 from .rendering import Templates, identity_flags
 
@@ -74,6 +74,8 @@ async def _sections(
                 continue
             question = page.read({"profile": profile})
         answered = await _answered(cluster, page, question)
+        if page.name == compare.PAGE.name and answered.value is None:
+            continue  # there is one revision yet
         yield _section(templates, page, question, answered)
         if page.name == waiting.PAGE_CAUSES.name and answered.value is not None:
             for own in _explained(answered.value):
