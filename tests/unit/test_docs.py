@@ -142,7 +142,11 @@ DOCUMENTS = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
     ROOT / "hack" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+    *(
+        page
+        for folder in ("decisions", "guides", "migrate")
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ),
 )
 
 
@@ -272,7 +276,7 @@ def test_every_mentioned_path_exists(name: str) -> None:
 
 
 def test_every_comment_that_names_commands_is_before_a_block_of_its_own() -> None:
-    """tests/e2e/installing runs them; docs/operations.md has those of every platform."""
+    """tests/e2e and test_migrations run them; docs/operations.md has those of every platform."""
     texts = [path.read_text() for path in DOCUMENTS]
     named = [
         name for text in texts for name in re.findall(r"^<!-- commands: (.+?) -->", text, re.M)
@@ -303,6 +307,13 @@ def test_the_wait_of_an_uninstallation_is_for_a_condition_of_the_platform(
         else names.SCHEDULERS_PROGRESSING
     )
     assert waits == [(progressing, REMOVED)]
+
+
+def test_a_story_has_at_most_seven_commands() -> None:
+    page = (ROOT / "docs" / "stories.md").read_text()
+    stories = re.findall(r"^<!-- commands: story .+? -->\n```\n(.*?)```", page, re.M | re.S)
+    assert len(stories) == page.count("\n## ") == 5
+    assert all(len(story.splitlines()) <= 7 for story in stories)
 
 
 # --- what readers look for, and what they choose -------------------------------------------------
