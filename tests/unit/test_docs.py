@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -141,12 +142,7 @@ def test_the_page_on_conversion_has_every_version_and_severity() -> None:
 DOCUMENTS = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
     ROOT / "hack" / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *(
-        page
-        for folder in ("decisions", "guides", "migrate")
-        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
-    ),
+    *sorted((ROOT / "docs").rglob("*.md")),
 )
 
 
@@ -211,6 +207,16 @@ def test_every_link_has_a_target(path: Path) -> None:
         page = (path.parent / target).resolve() if target else path
         assert page.exists(), link
         assert not anchor or anchor in _anchors(page), link
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_address_is_well_formed(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\((\w+://[^)\s]*)\)", text):
+        address = urlsplit(link)
+        assert address.scheme == "https", link
+        assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", address.netloc), link
+        assert not re.search(r"[\"<>\\^`{|}]", link), link
 
 
 _FOLDERS = ("deploy", "docs", "operator", "crds", "bindata", "templates")
