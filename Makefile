@@ -57,6 +57,14 @@ unit: setup ## Unit tests, and tests of hack/; no network beyond loopback
 alerts: setup ## Alerts, checked with promtool (the first time it is downloaded or built: minutes)
 	$(PYTEST) tests/monitoring -n 2
 
+.PHONY: site
+site: setup ## The documentation as a site in build/site, which works without a network
+	.venv/bin/python hack/site
+
+.PHONY: site-tests
+site-tests: setup ## The site: links, search, navigation and accessibility, in a browser (root, the first time)
+	$(PYTEST) tests/site
+
 .PHONY: simulation
 simulation: setup ## The real reconcile in a simulated cluster with faults
 	$(PYTEST) tests/simulation -n 2 --timeout 1800

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from . import __version__
 from .base.installation import InstallationError
 from .cli.console.parser import CommandParser
+from .cli.console.progress_line import LINE
 from .cli.console.visible_stream import guard_streams
 
 LIBRARIES: Final = frozenset(
@@ -203,13 +204,15 @@ def _run(
     program: str, description: str, commands: Sequence[Command], argv: Sequence[str] | None
 ) -> int:
     argv = sys.argv[1:] if argv is None else argv
-    guard_streams()
+    terminal = guard_streams()
+    chosen = _chosen(commands, argv)
     try:
         args = _parser(program, description, commands, argv).parse_args(argv)
         if not hasattr(args, "run"):  # no command, or one that has commands
             args.used_parser.print_help()
             return 0
-        return int(args.run(args))
+        with LINE.on(None if chosen is None or chosen.program else terminal):
+            return int(args.run(args))
     except ModuleNotFoundError as error:
         sys.stderr.write(f"error: {_missing_extra(program, commands, argv, error)}\n")
         return 1

@@ -9,7 +9,11 @@ import re
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+_FOLDERS = (".", "guides", "migrate")
+PAGES = (
+    REPOSITORY / "README.md",
+    *(page for one in _FOLDERS for page in sorted((REPOSITORY / "docs" / one).glob("*.md"))),
+)
 _BLOCK = re.compile(r"<!-- (?:commands|file): (.+?) -->\n```\w*\n(.*?)```", re.DOTALL)
 _OLDER = re.compile(
     r"^(.*)deploy/[\w-]+ +# Kubernetes [\d.]+ to [\d.]+: (deploy/[\w-]+)$", re.MULTILINE

@@ -46,8 +46,9 @@ OWN_NODES = "nodes_of_ones_own"
 """The fixture of files that need all nodes for themselves."""
 LONGEST = (
     "test_operator.py", "test_assignment.py", "test_check_broken_clusters.py", "test_secondary.py",
-    "test_containment.py", "test_load_policies.py", "test_check_against_binary.py",
-    "test_managed.py", "test_restore.py", "test_rights_of_kinds.py", "test_openshift_habits.py",
+    "test_containment.py", "test_migrations.py", "test_load_policies.py",
+    "test_check_against_binary.py", "test_managed.py", "test_restore.py", "test_rights_of_kinds.py",
+    "test_openshift_habits.py",
 )  # fmt: skip
 """Files that take longer than a minute, the longest first."""
 

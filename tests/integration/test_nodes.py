@@ -136,7 +136,7 @@ def test_as_many_pods_fit_as_kube_scheduler_places(
     assert found["configurations"][0]["figures"]["largest"]["most"] == fits == 11
 
 
-def test_who_may_list_the_pods_of_one_namespace_is_told_what_is_not_known(run: Run) -> None:
+def test_the_pods_of_one_namespace_are_counted_and_the_rest_is_not_known(run: Run) -> None:
     team = ("--as", TEAM)
     code, text, errors = run(*team)
     assert (code, text) == (1, "")
@@ -153,9 +153,9 @@ def test_who_may_list_the_pods_of_one_namespace_is_told_what_is_not_known(run: R
 
 @pytest.mark.parametrize(
     ("words", "what"),
-    [(("--as", "nobody"), "list nodes"), (("--as", TEAM, "-n", "default"), "list pods in")],
+    [(("--as", "stranger"), "list nodes"), (("--as", TEAM, "-n", "default"), "list pods in")],
 )
-def test_who_may_not_list_them_is_told_the_rule(
+def test_a_missing_right_is_named_with_its_rule(
     run: Run, words: tuple[str, ...], what: str
 ) -> None:
     code, text, errors = run(*words)

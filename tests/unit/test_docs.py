@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -141,8 +142,7 @@ def test_the_page_on_conversion_has_every_version_and_severity() -> None:
 DOCUMENTS = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
     ROOT / "hack" / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 )
 
 
@@ -209,6 +209,16 @@ def test_every_link_has_a_target(path: Path) -> None:
         assert not anchor or anchor in _anchors(page), link
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_address_is_well_formed(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\((\w+://[^)\s]*)\)", text):
+        address = urlsplit(link)
+        assert address.scheme == "https", link
+        assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", address.netloc), link
+        assert not re.search(r"[\"<>\\^`{|}]", link), link
+
+
 _FOLDERS = ("deploy", "docs", "operator", "crds", "bindata", "templates")
 _SUFFIXES = (".md", ".py", ".yaml", ".yml", ".json", ".tpl", ".txt", ".j2")
 SHIPPED = [
@@ -272,7 +282,7 @@ def test_every_mentioned_path_exists(name: str) -> None:
 
 
 def test_every_comment_that_names_commands_is_before_a_block_of_its_own() -> None:
-    """tests/e2e/installing runs them; docs/operations.md has those of every platform."""
+    """tests/e2e and test_migrations run them; docs/operations.md has those of every platform."""
     texts = [path.read_text() for path in DOCUMENTS]
     named = [
         name for text in texts for name in re.findall(r"^<!-- commands: (.+?) -->", text, re.M)
@@ -303,6 +313,13 @@ def test_the_wait_of_an_uninstallation_is_for_a_condition_of_the_platform(
         else names.SCHEDULERS_PROGRESSING
     )
     assert waits == [(progressing, REMOVED)]
+
+
+def test_a_story_has_at_most_seven_commands() -> None:
+    page = (ROOT / "docs" / "stories.md").read_text()
+    stories = re.findall(r"^<!-- commands: story .+? -->\n```\n(.*?)```", page, re.M | re.S)
+    assert len(stories) == page.count("\n## ") == 5
+    assert all(len(story.splitlines()) <= 7 for story in stories)
 
 
 # --- what readers look for, and what they choose -------------------------------------------------

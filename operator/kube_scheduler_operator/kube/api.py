@@ -53,6 +53,7 @@ class ListResult:
     resource_version: str = ""  # the version of the collection
     left_out: tuple[LeftOut, ...] = ()  # the objects that are too large to be read
     more: str = ""  # the token of the rest; empty if the list is complete
+    remaining: int = 0  # about how many objects the rest has; 0: not known
     kind: str = ""  # of a page, as the server sent it
     api_version: str = ""  # the same
 

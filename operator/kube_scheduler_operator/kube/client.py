@@ -23,6 +23,7 @@ import aiohttp
 from ..base.backoff import Backoff
 from ..base.json_text import TooLargeError
 from ..base.limits import DOCUMENT, REFUSAL, TEXT, Size
+from ..base.progress import Step, step
 from . import protobuf
 from .api import Body, ListResult, Object, Propagation
 from .credentials import Access, Credentials
@@ -317,6 +318,11 @@ class ApiClient:
         return await self._retry(call, partial(_take_object, limit, request))
 
     async def _retry(self, call: _Call, take: Take[T]) -> T:
+        what = f"waiting for the API server: {call.request}"
+        with step(what, inner=False) as waiting:
+            return await self._attempts(call, take, waiting)
+
+    async def _attempts(self, call: _Call, take: Take[T], waiting: Step) -> T:
         delays = iter(self._backoff.delays)
         reloaded = False
         while True:
@@ -332,15 +338,16 @@ class ApiClient:
                 self.credentials.invalidate()
                 continue
             except TooManyRequests as error:
-                delay = next(delays, None)
+                delay, why = next(delays, None), str(error)
                 if delay is None or error.retry_after > RETRY_AFTER_LIMIT:
                     raise
                 delay = max(delay, error.retry_after)
             except Unavailable as error:
-                delay = next(delays, None)
+                delay, why = next(delays, None), str(error)
                 # The server may have performed the write: the caller must check.
                 if delay is None or (call.writes and error.delivered):
                     raise
+            waiting.what = f"waiting for the API server, again after {why}"
             await asyncio.sleep(delay * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
 
     @contextlib.asynccontextmanager

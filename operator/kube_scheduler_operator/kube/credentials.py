@@ -12,7 +12,7 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +20,8 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from ..base.files import Fingerprint, fingerprint
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from .errors import CredentialsError
 
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -29,6 +31,9 @@ _STAT_PERIOD: Final = 1.0
 
 _EXPIRY_MARGIN: Final = datetime.timedelta(seconds=60)
 """Credentials are renewed this long before they expire; short-lived ones at 3/4 of their life."""
+
+_NAMED: Final = 20
+"""Contexts that an error names."""
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 """Names and values; a name may occur several times."""
@@ -116,7 +121,7 @@ class Credentials:
         access = self._access
         if access is not None and self._fresh(access):
             return access
-        return await asyncio.to_thread(self._reload)
+        return await asyncio.to_thread(self.reload)
 
     def invalidate(self) -> None:
         """Load again before the next request, because the server rejected the credentials."""
@@ -139,7 +144,12 @@ class Credentials:
         self._checked = self._clock()
         return True
 
-    def _reload(self) -> Access:
+    def reload(self) -> Access:
+        """Return credentials for the next request; blocks.
+
+        Raises:
+            CredentialsError: the credentials cannot be loaded.
+        """
         with self._lock:
             access = self._access
             if access is None or not self._fresh(access):
@@ -237,12 +247,9 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
 
     merger: Any = kube_config.KubeConfigMerger
     loader_of: Any = kube_config.KubeConfigLoader
-    paths = [str(Path(part).expanduser()) for part in path.split(os.pathsep) if part]
-    existing = [part for part in paths if Path(part).is_file()]
-    if not existing:
-        raise CredentialsError(
-            f"kubeconfig {path} does not exist; set --kubeconfig or KUBECONFIG, or run in a Pod"
-        )
+    existing = _existing(path)
+    if context is not None and context not in (known := _names_in(path, existing)):
+        raise CredentialsError(f"kubeconfig {path}: {no_context(context, known)}")
     before = fingerprint(existing)
     try:
         merged = merger(os.pathsep.join(existing)).config
@@ -282,6 +289,47 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
             str(user.get("as-uid") or ""),
         ),
     )
+
+
+def context_names(kubeconfig: str | None = None) -> list[str]:
+    """Return the contexts of `kubeconfig`, $KUBECONFIG or ~/.kube/config in their order.
+
+    Raises:
+        CredentialsError: it is missing or invalid.
+    """
+    path = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    return _names_in(path, _existing(path))
+
+
+def no_context(name: str, known: Sequence[str]) -> str:
+    """Return the sentence about a context that does not exist, with those that do."""
+    shown = [foreign(one, FOREIGN_NAME) for one in known[:_NAMED]]
+    more = f", … and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    there = f"the contexts are {', '.join(shown)}{more}" if known else "there are no contexts"
+    return f'context "{foreign(name, FOREIGN_NAME)}" does not exist; {there}'
+
+
+def _existing(path: str) -> list[str]:
+    paths = [str(Path(part).expanduser()) for part in path.split(os.pathsep) if part]
+    existing = [part for part in paths if Path(part).is_file()]
+    if not existing:
+        raise CredentialsError(
+            f"kubeconfig {path} does not exist; set --kubeconfig or KUBECONFIG, or run in a Pod"
+        )
+    return existing
+
+
+def _names_in(path: str, files: Iterable[str]) -> list[str]:
+    import yaml  # programs in Pods need no kubeconfig
+
+    names: list[str] = []
+    for file in files:
+        try:
+            content = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
+            names += [str(context["name"]) for context in content.get("contexts") or ()]
+        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+            raise CredentialsError(f"cannot load kubeconfig {path}: {_flat(error)}") from error
+    return list(dict.fromkeys(names))
 
 
 def _user(config: Any, context: str | None) -> tuple[Mapping[str, Any], str]:

@@ -21,6 +21,7 @@ import aiohttp
 
 from ..base.json_text import TooLargeError, check_size
 from ..base.limits import DOCUMENT, THREAD_BYTES
+from ..base.progress import step
 from . import protobuf
 from .api import LeftOut, ListResult, Object
 from .errors import ApiRequest, Gone, TooLarge, Unavailable
@@ -56,6 +57,9 @@ PAGE_BYTES: Final = 16 * 1024 * 1024
 READ_BYTES: Final = 256 * 1024 * 1024
 """Bytes after which a list with a filter is not continued: a Pod may have 1.5 MiB."""
 
+
+_MOST_COUNTED: Final = 10**9
+"""A larger remainingItemCount is not one."""
 
 _METADATA: Final = protobuf.Message(
     protobuf.part(1, "metadata", protobuf.Message(*protobuf.METADATA))
@@ -146,7 +150,7 @@ class Pages:
             left_out: tuple[LeftOut, ...] = ()
             version = ""
             try:
-                async for page in self.read(selection):
+                async for page in self._shown(selection, resource):
                     for item in page.items:
                         item.setdefault("apiVersion", resource.api_version)
                         item.setdefault("kind", resource.kind)
@@ -157,6 +161,18 @@ class Pages:
                 self.enlarge()
                 continue
             return ListResult(items, version, left_out)
+
+    async def _shown(
+        self, selection: Mapping[str, str], resource: Resource
+    ) -> AsyncGenerator[ListResult, None]:
+        """Yield the pages of `read`, and show how far they are."""
+        with step(f"reading {resource.plural}") as reading:
+            async for page in self.read(selection):
+                reading.done += len(page.items) + len(page.left_out)
+                reading.total, reading.about = 0, bool(page.remaining)
+                if page.remaining:
+                    reading.total = reading.done + page.remaining
+                yield page
 
     def enlarge(self) -> None:
         """Take larger pages, which are fewer, after the snapshot of the pages was compacted.
@@ -253,9 +269,14 @@ def _page_of(page: Any) -> ListResult:
         page.get("items") or [],
         str(metadata.get("resourceVersion") or ""),
         more=str(metadata.get("continue") or ""),
+        remaining=_count(metadata.get("remainingItemCount")),
         kind=str(page.get("kind") or ""),
         api_version=str(page.get("apiVersion") or ""),
     )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and 0 < value < _MOST_COUNTED else 0
 
 
 async def _take_fields(

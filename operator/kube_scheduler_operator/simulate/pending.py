@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 from ..base.field_types import named
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
+from ..base.progress import step
 from .decided_by import DecidedBy
 from .decisions import failed_attempt
 from .diagnosis import (
@@ -134,16 +135,18 @@ async def waiting_groups(
                 put(UNSCHEDULABLE, "; ".join(own), pod)
         groups = [_group(*key, pods, options) for key, pods in by_cause.items()]
         groups.sort(key=lambda group: (-len(group.pods), group.since))
-        for group in in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]:
+        explained = in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]
+        for number, group in enumerate(explained, 1):
             pod = by_cause[group.kind, group.cause][0]
             group.tried = True
             name = group_name(pod) if group.kind == GROUP else None
-            if name is None:
-                group.diagnosis = await explain_in(runs.run, world, pod, options)
-                continue
-            known = of_groups.together.get(name)
-            whole = await explain_group_with(world, options, name, together=known)
-            group.group_fixes, group.diagnosis = whole.group.fixes, whole.blocking
+            with step("trying what helps", len(explained), "causes", done=number):
+                if name is None:
+                    group.diagnosis = await explain_in(runs.run, world, pod, options)
+                    continue
+                known = of_groups.together.get(name)
+                whole = await explain_group_with(world, options, name, together=known)
+                group.group_fixes, group.diagnosis = whole.group.fixes, whole.blocking
     return groups
 
 

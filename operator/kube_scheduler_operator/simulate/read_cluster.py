@@ -88,6 +88,8 @@ async def read_nodes(api: ApiClient, namespace: str | None, *, most: int = WORLD
         listed = await api.list(resource, where, keep=take)
         world.notes += not_simulated(listed.left_out)
     world.notes += room.notes()
+    if world.notes:
+        world.notes.append("what these objects request is not counted, so less may be free")
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
     return world
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from ..base.progress import Step, step
 from ..config.language.feature_gates import FLAG, FLAG_PREFIX, Gates, parse_gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..kube.resource import Resource
@@ -275,7 +276,8 @@ class Run:
         probing = (str(profile["schedulerName"]) for profile in options.profiles)
         names = own.union(probing)
         self._schedulers.append(_Scheduler(process, names))
-        await process.start(config, self._api.url, flags)
+        with step("starting kube-scheduler"):
+            await process.start(config, self._api.url, flags)
 
     async def __aexit__(self, *_error: object) -> None:
         """End kube-scheduler, whatever happened."""
@@ -337,7 +339,8 @@ class Run:
             else:
                 self._queues[key] = scheduler
         self._changed = time.monotonic()
-        await self._decided(fed)
+        with step("asking kube-scheduler, which has decided about", len(fed), "Pods") as asking:
+            await self._decided(fed, asking)
         if settle:
             await self.settle()
         decisions = {key: self.decisions[key] for key in fed}
@@ -464,7 +467,7 @@ class Run:
         """Hold the room of nominated pods again."""
         self._nominations.hold(pods)
 
-    async def _decided(self, fed: Sequence[str]) -> None:
+    async def _decided(self, fed: Sequence[str], asking: Step | None = None) -> None:
         waiting = set(fed)
         self._undecided = {key for key in fed if not self.decisions[key].decided}
         self._all_decided.clear()
@@ -473,6 +476,8 @@ class Run:
         while True:
             waiting = {key for key in waiting if not self.decisions[key].decided}
             self._check(len(waiting))
+            if asking is not None:
+                asking.done = len(fed) - len(waiting)
             if not waiting:
                 self._forget_sentinels(sentinel.pod for _, sentinel in sentinels)
                 return

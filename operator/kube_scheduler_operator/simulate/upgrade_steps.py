@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from ..base import progress
 from ..config.effective.upgrades import Upgrade, UpgradedContent
 from ..config.language.validation.upgrades import UpgradeStep
 from ..config.language.versions import Version
@@ -73,7 +74,9 @@ async def upgrade_report(
     steps = []
     for upgrade in upgrades:
         walk = _Walk(upgrade, trials)
-        steps += [await walk.step(step) for step in upgrade.steps(target)]
+        for step in upgrade.steps(target):
+            with progress.step(f"{upgrade.title}, Kubernetes {step.version.short}"):
+                steps.append(await walk.step(step))
     current = {upgrade.title: upgrade.version for upgrade in upgrades}
     return UpgradeReport(target, current, steps, list(trials.notes))
 

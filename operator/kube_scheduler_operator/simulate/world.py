@@ -262,6 +262,16 @@ def situation(world: World, others: Any) -> str:
     return digest.hexdigest()
 
 
+def content_hash(world: World, others: Any) -> str:
+    """Return the SHA-256 (hex) of all objects of a world, and of further JSON data."""
+    digest = hashlib.sha256(orjson.dumps(others, option=orjson.OPT_SORT_KEYS))
+    for resource, entries in world.objects.items():
+        digest.update(resource.name.encode())
+        for _, entry in sorted(entries.items()):
+            digest.update(entry.content)
+    return digest.hexdigest()
+
+
 def _relevant(resource: Resource, entry: Entry) -> bytes:
     """Return the object as JSON, without its unrelated field."""
     field = _UNRELATED.get(resource)

@@ -251,7 +251,7 @@ class _Inquiry:
     """Every Pod fits."""
 
     def __init__(
-        self, _runs: Runs, _world: World, _pod: Any, _options: Any, answer: Diagnosis
+        self, _runs: Runs, _world: World, _pod: Any, _options: Any, _gates: Any, answer: Diagnosis
     ) -> None:
         self._answer = answer
 

@@ -353,8 +353,10 @@ class FakeApi:
         metadata = {"resourceVersion": str(self.version)}
         limit = int(request.query.get("limit", 0))
         start = int(request.query.get("continue", 0))
+        remaining: dict[str, int] = {}
         if limit and start + limit < len(items):
             metadata["continue"] = str(start + limit)
+            remaining = {"remainingItemCount": len(items) - start - limit}
         page = items[start : start + limit] if limit else items
         accepted = request.headers.get("Accept", "")
         if "as=PartialObjectMetadataList" in accepted:
@@ -370,7 +372,7 @@ class FakeApi:
             {
                 "kind": f"{resource.kind}List",
                 "apiVersion": resource.api_version,
-                "metadata": metadata,
+                "metadata": {**metadata, **remaining},
                 "items": slim,
             }
         )

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from kube_scheduler_operator.base import limits
 from kube_scheduler_operator.base.backoff import NO_RETRIES
+from kube_scheduler_operator.base.progress import Step, collect
 from kube_scheduler_operator.kube import protobuf
 from kube_scheduler_operator.kube.api import LeftOut
 from kube_scheduler_operator.kube.client import ApiClient, Patience
@@ -301,3 +302,21 @@ async def test_nodes_come_as_they_are_without_protobuf(api: FakeApi, client: Any
     found = await client.select(NODES, FIELDS, at_most=5)
     assert names(found.items) == ["n"]
     assert json.dumps(found.items)
+
+
+async def test_the_steps_name_how_far_a_list_is(api: FakeApi, client: Any) -> None:
+    for number in range(450):
+        api.put(PODS, f"p{number}", "shop")
+    seen: list[str] = []
+    steps: list[Step] = []
+
+    def keep(obj: Any) -> Any:
+        text = ": ".join(map(str, steps))
+        if text not in seen:
+            seen.append(text)
+        return obj
+
+    with collect(steps):
+        await client.list(PODS, keep=keep)
+    assert seen == ["reading pods 200 of about 450", "reading pods 450"]
+    assert steps == []

@@ -250,7 +250,7 @@ def test_fragmentation_of_a_workload_is_the_mean_over_its_pods() -> None:
     assert fragmentation(free, {small: 3, large: 1}).unusable == {"cpu": 0.25}
 
 
-def test_pods_of_daemon_sets_are_no_shape_of_the_workload() -> None:
+def test_pods_of_daemon_sets_do_not_make_a_shape_of_the_workload() -> None:
     owner = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -308,7 +308,7 @@ def test_names_of_strangers_are_one_line_and_bounded() -> None:
     assert found.partitions[0].biggest_by_cpu is not None
 
 
-def test_a_document_has_all_of_an_answer() -> None:
+def test_the_document_of_nodes_has_all_of_the_answer() -> None:
     found = answer(node("n"), pod("p", "n", "1"), shape={"cpu": 500})
     document = json.loads(json.dumps(document_of(found)))
     run = FirstProblem(ignore_unknown=True)

@@ -19,7 +19,11 @@ from kube_scheduler_operator.simulate.autoscaling_kinds import (
 )
 from kube_scheduler_operator.simulate.kinds import DAEMON_SETS, DEVICE_TAINT_RULES
 from kube_scheduler_operator.simulate.kinds import RESOURCE_SLICES as SLICES
-from kube_scheduler_operator.simulate.read_cluster import not_simulated, read_cluster
+from kube_scheduler_operator.simulate.read_cluster import (
+    not_simulated,
+    read_cluster,
+    read_nodes,
+)
 from kube_scheduler_operator.simulate.utilization import utilization_of
 from kube_scheduler_operator.simulate.world import World
 
@@ -196,3 +200,18 @@ async def test_the_status_of_cluster_autoscaler_matters_where_there_are_node_gro
     api.fail(403, path="/configmaps", times=None)
     api.served.add(DAEMON_SETS)
     assert ["configmaps" in note for note in (await _new_nodes(api)).notes] == [True]
+
+
+async def test_what_is_left_out_of_the_answer_about_nodes_is_stated(api: FakeApi) -> None:
+    async def version(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"gitVersion": "v1.35.4"})
+
+    api.routes["/version"] = version
+    api.put(NODES, "n")
+    put(api, "tenant", 1000)
+    async with ApiClient(api.credentials(), field_manager="me") as client:
+        whole = await read_nodes(client, None)
+        small = await read_nodes(client, "tenant", most=MOST)
+    assert (whole.notes, whole.version, count(whole, "tenant")) == ([], "v1.35.4", 1000)
+    assert count(small, "tenant") < 1000
+    assert small.notes[-1] == "what these objects request is not counted, so less may be free"

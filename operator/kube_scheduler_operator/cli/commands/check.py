@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...base.recognition import Recognition
 from ...kube.errors import CredentialsError, KubeError, Unauthorized
-from ...kube.server_clock import ServerClock
 from ..checks.check import CheckResult, CheckState, ClusterFacts, Observed, exit_code
-from ..cluster.connection import run_with_api
+from ..cluster.answers import ClusterAnswer, ClusterQuestion, answering
+from ..cluster.connection import ClusterConnection
 from ..console.errors import UsageError, error_message, prints_errors
 from ..console.flags import add_cluster_flags, add_output_flag, add_repeatable
-from ..console.output import counted, print_document, text_of
+from ..console.output import counted, text_of
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -24,8 +25,13 @@ if TYPE_CHECKING:
 _SECONDS: Final = 30.0
 """Three times the longest back-off of kube-scheduler (10 s)."""
 
+_WITHOUT_PODS: Final = 60.0
+"""Seconds for the checks of one of several contexts, without --schedule."""
+
 _NOT_RUN: Final = 2
 """The exit code if the checks could not be run."""
+
+_CLOCKS: Final = "clocks"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -95,45 +101,64 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="time in which a Pod of --schedule must have a node (default: %(default)s)",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 after warnings as well")
-    add_cluster_flags(parser)
+    add_cluster_flags(parser, several=True)
     add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
 @prints_errors(_NOT_RUN)
 def run(args: argparse.Namespace) -> int:
-    if args.filename and not args.pre:
-        raise UsageError("-f is for --pre: an installed operator is read from the cluster")
-    if args.upgrade:
-        return _upgrade(args)
-    if args.from_files or args.kubernetes_version or args.kube_scheduler:
-        raise UsageError(
-            "--from-files, --kubernetes-version and --kube-scheduler are for --upgrade VERSION"
-        )
-    if args.schedule and args.pre:
-        raise UsageError("--schedule is for an installed operator: remove --pre")
-    clock = ServerClock()
-
-    async def work(api: ApiClient) -> int:
-        try:
-            version = str((await api.get_path("/version")).get("gitVersion") or "")
-        except KubeError as error:
-            _show(args, [_unreachable(error)])
-            return _NOT_RUN
-        return _show(args, await _results(api, args, clock, version))
-
-    return run_with_api(args, work, failure=_NOT_RUN, clock=clock)
-
-
-def _upgrade(args: argparse.Namespace) -> int:
-    if args.pre or args.schedule:
-        raise UsageError("--upgrade cannot be combined with --pre or --schedule")
+    _refuse_combinations(args)
+    if not args.upgrade:
+        return answering(_QUESTION)(args)
     from ..upgrade.run import check_upgrade
 
     return check_upgrade(args)
 
 
-def _unreachable(error: KubeError) -> CheckResult:
+def _refuse_combinations(args: argparse.Namespace) -> None:
+    """Raise UsageError for flags that cannot be combined."""
+    if args.filename and not args.pre:
+        raise UsageError("-f is for --pre: an installed operator is read from the cluster")
+    if args.upgrade and (args.pre or args.schedule):
+        raise UsageError("--upgrade cannot be combined with --pre or --schedule")
+    if args.upgrade and (args.watch or args.all_contexts or "," in (args.context or "")):
+        raise UsageError(
+            "--upgrade reports about one cluster, once: remove --watch and --all-contexts, and "
+            "name one --context"
+        )
+    if not args.upgrade and (args.from_files or args.kubernetes_version or args.kube_scheduler):
+        raise UsageError(
+            "--from-files, --kubernetes-version and --kube-scheduler are for --upgrade VERSION"
+        )
+    if args.schedule and args.pre:
+        raise UsageError("--schedule is for an installed operator: remove --pre")
+    if args.schedule and args.watch:
+        raise UsageError("--watch would create the Pods of --schedule again and again: remove one")
+    if "-" in args.filename and (args.all_contexts or args.watch or "," in (args.context or "")):
+        raise UsageError("-f -: standard input is read once; name a file")
+
+
+async def _ask(connection: ClusterConnection) -> ClusterAnswer:
+    api, args = connection.api, connection.args
+    try:
+        version = str((await api.get_path("/version")).get("gitVersion") or "")
+    except KubeError as error:
+        return _unreachable(args, error)
+    results = await _results(api, args, version)
+    return _answer(results, exit_code(results, strict=args.strict))
+
+
+def _seconds(args: argparse.Namespace) -> float:
+    """Return the time for one of several contexts."""
+    return _WITHOUT_PODS + (2 * args.timeout if args.schedule else 0.0)
+
+
+def _unreachable(_args: argparse.Namespace, error: KubeError) -> ClusterAnswer:
+    return _answer([_cannot_be_reached(error)], _NOT_RUN)
+
+
+def _cannot_be_reached(error: KubeError) -> CheckResult:
     if isinstance(error, CredentialsError):
         hint = "choose a kubeconfig with --kubeconfig or $KUBECONFIG, and a context with --context"
     elif isinstance(error, Unauthorized):
@@ -149,7 +174,7 @@ def _unreachable(error: KubeError) -> CheckResult:
 
 
 async def _results(
-    api: ApiClient, args: argparse.Namespace, clock: ServerClock, version: str
+    api: ApiClient, args: argparse.Namespace, version: str
 ) -> tuple[CheckResult, ...]:
     from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
@@ -157,6 +182,7 @@ async def _results(
     from ..checks.table import AFTER, BEFORE, run_checks
 
     platform, recognition = await _platform(api, args)
+    clock = api.clock
     ahead = time.time() - clock.seconds()
     known = ClusterFacts(clock.now(), platform, ahead, recognition, version)
     facts = await common_facts(api, known)
@@ -196,8 +222,7 @@ async def _platform(
     return decision.platform, Observed(decision.used)
 
 
-def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
-    code = exit_code(results, strict=args.strict)
+def _answer(results: Sequence[CheckResult], code: int) -> ClusterAnswer:
     document = {
         "ok": code == 0,
         "checks": [
@@ -211,8 +236,15 @@ def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
             for result in results
         ],
     }
-    print_document(document, args.output, text_of(lines(results)))
-    return code
+    return ClusterAnswer(document, text_of(lines(results)), code, [*map(_compared, results)])
+
+
+def _compared(result: CheckResult) -> tuple[str, CheckState, str]:
+    """Return what --watch compares: not days until an expiry or seconds of a clock."""
+    if result.state is CheckState.OK:
+        return result.check, result.state, ""
+    cause = re.sub(r"\d+ s\b", "", result.cause) if result.check == _CLOCKS else result.cause
+    return result.check, result.state, cause
 
 
 def lines(results: Sequence[CheckResult]) -> Iterator[str]:
@@ -233,3 +265,8 @@ def lines(results: Sequence[CheckResult]) -> Iterator[str]:
     yield ""
     checks = len({result.check for result in results})
     yield f"{counted(checks, 'check')}: {', '.join(counts) or 'all ok'}"
+
+
+_QUESTION: Final = ClusterQuestion(
+    _ask, "the result", failure=_NOT_RUN, seconds=_seconds, unreachable=_unreachable
+)

@@ -173,6 +173,9 @@ def _values(line: _Line, action: argparse.Action, current: str) -> Completions:
     if words is None:
         source = _SOURCES.get(action.dest)
         words = _from_cluster(source, line.flags, current) if source else []
+    if action.dest == "context" and "," in current:
+        before = current.rpartition(",")[0]
+        words = [f"{before},{word}" for word in words]
     choices = _beginning(current, ((word, "") for word in words))
     unfinished = bool(choices) and all(word.endswith("/") for word, _ in choices)
     return Completions(choices, NO_FILES | NO_SPACE if unfinished else NO_FILES)
@@ -196,20 +199,13 @@ def _static(dest: str, line: _Line) -> list[str] | None:
 
 
 def _contexts(kubeconfig: str | None) -> list[str]:
-    import os
-    from pathlib import Path
+    from ...kube.credentials import context_names
+    from ...kube.errors import CredentialsError
 
-    import yaml
-
-    contexts = []
-    paths = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
-    for path in filter(None, paths.split(os.pathsep)):
-        try:
-            content = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
-            contexts += [str(context["name"]) for context in content.get("contexts") or ()]
-        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
-            continue  # a shell has no use for an error message
-    return contexts
+    try:
+        return context_names(kubeconfig)
+    except CredentialsError:
+        return []  # a shell has no use for an error message
 
 
 def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...base import names
 from ...base.objects import uid_of
 from ...base.platform import Platform
+from ...base.progress import step
 from ...base.templates import render_object
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.api import Object
@@ -134,7 +135,8 @@ async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> CacheDump:
     ref = PODS.ref(pod)
     uid = uid_of(await api.create(PODS, pod))
     try:
-        since = await _signalled(api, pod)
+        with step(f"waiting for {ref}, which signals the scheduler"):
+            since = await _signalled(api, pod)
     finally:
         with suppress(NotFound):
             await api.delete(ref, grace_period_seconds=0)

@@ -45,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "read the nodes from files or directories instead: the output of `kubectl get -o yaml` or "
         "`-o json` for nodes and pods, or a must-gather",
     )
-    add_cluster_flags(parser)
+    add_cluster_flags(parser, several=True)
     add_output_flag(parser)
     parser.set_defaults(run=run)
 

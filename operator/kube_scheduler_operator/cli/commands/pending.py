@@ -34,13 +34,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="number of groups for which changes are tried (default: %(default)s)",
     )
     add_simulation_flags(parser)
-    add_cluster_flags(parser)
+    add_cluster_flags(parser, several=True)
     add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
 @prints_errors()
 def run(args: argparse.Namespace) -> int:
-    from ..simulation.explanation import show_waiting
+    from ..simulation.waiting import show_waiting
 
     return show_waiting(args)

@@ -19,6 +19,7 @@ from ...base import names
 from ...base.management import MANAGED, management_state
 from ...base.objects import label, mapping
 from ...base.platform import Platform
+from ...base.progress import step
 from ...base.templates import render_file
 from ...config.effective.secondary.compose import PORT
 from ...config.language.command_line import probe_target
@@ -102,7 +103,8 @@ async def _fetch_profile(api: ApiClient, platform: Platform, args: argparse.Name
             # With seconds, Go returns the difference of two heaps or lists of goroutines
             # (k8s.io/apiserver/pkg/server/routes/profiling.go).
             path = f"/debug/pprof/{args.profile}{f'?seconds={seconds}' if seconds else ''}"
-            await _fetch(api, platform, pod, (path, token, seconds, file))
+            with step(f"fetching {args.profile}{f' of {seconds} s' if seconds else ''}"):
+                await _fetch(api, platform, pod, (path, token, seconds, file))
     print_remark(f"wrote {args.output_file}; analyze it with: go tool pprof {args.output_file}")
     return 0
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...base import names
 from ...base.field_types import document_of
-from ...base.platform import Platform
 from ...operator.controlplane.revision.history import ended
 from ..answers.status import (
     NodeWithScheduler,
@@ -20,17 +17,15 @@ from ..answers.status import (
     StatusProblem,
     read_status,
 )
-from ..cluster.connection import connected
+from ..cluster.answers import ClusterAnswer, ClusterQuestion, answering
+from ..cluster.connection import ClusterConnection
 from ..cluster.operands import render_identity
 from ..cluster.revisions import IN_PROGRESS, NOT_RECORDED
 from ..console.flags import add_cluster_flags, add_output_flag
-from ..console.output import format_table, print_document, print_now, print_remark, text_of
+from ..console.output import format_table, print_remark, text_of
 
 if TYPE_CHECKING:
-    from ...kube.client import ApiClient
-
-INTERVAL = 2.0
-"""Seconds between two polls of --watch."""
+    pass
 
 _WARNINGS_SHOWN: Final = 10
 _REVISIONS_SHOWN: Final = 5
@@ -48,33 +43,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="also show the scheduler of each node: pod, image, revision and command line",
     )
-    parser.add_argument(
-        "-w",
-        "--watch",
-        action="store_true",
-        help="print the status again whenever it changes, until Ctrl-C",
-    )
-    add_cluster_flags(parser)
+    add_cluster_flags(parser, several=True)
     add_output_flag(parser)
-    parser.set_defaults(run=connected(_show))
+    parser.set_defaults(run=answering(ClusterQuestion(_answer, subject="the status")))
 
 
-async def _show(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
-    shown: Any = None
-    while True:
-        report = await read_status(api, platform, verbose=args.verbose)
-        for note in report.notes:
-            print_remark(f"note: {note}")
-        document = document_of(report)
-        if document != shown:
-            if shown and args.output == "text":
-                print_now("the status has changed")
-            print_document(document, args.output, text=render(report))
-            sys.stdout.flush()
-            shown = document
-        if not args.watch:
-            return 0 if report.healthy else 1
-        await asyncio.sleep(INTERVAL)
+async def _answer(connection: ClusterConnection) -> ClusterAnswer:
+    verbose = connection.args.verbose
+    report = await read_status(connection.api, await connection.platform(), verbose=verbose)
+    for note in report.notes:
+        print_remark(f"note: {note}")
+    return ClusterAnswer(document_of(report), render(report), 0 if report.healthy else 1)
 
 
 Columns: TypeAlias = Mapping[str, Callable[[Any], str]]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ...base.progress import step
 from ..console.errors import UsageError, named, prints_errors
 from ..console.flags import (
     add_check_flags,
@@ -19,7 +20,8 @@ from ..console.flags import (
     file_names,
 )
 from ..console.input_files import InputFiles, read_paths
-from ..console.output import print_remark
+from ..console.output import counted, print_remark
+from ..console.visible_stream import write_for_people
 
 if TYPE_CHECKING:
     from ...config.lint.checks import CheckOptions
@@ -106,7 +108,11 @@ def run(args: argparse.Namespace) -> int:
     options = check_options(args, args.platform)
     options = replace(options, images=options.images.extended_by(args.allowed_images))
     report = _checked(args, options)
-    sys.stdout.write(report_text(report, options.gates.version.short, args.output))
+    text = report_text(report, options.gates.version.short, args.output)
+    if args.output == "text":
+        write_for_people(sys.stdout, text)
+    else:
+        sys.stdout.write(text)
     return 1 if report.count(ERROR) else 0
 
 
@@ -129,7 +135,8 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
     from ...config.lint.validate import validate
 
     files = read_paths(file_names(args))
-    report = validate(files.contents, options, found=files.found)
+    with step(f"checking {counted(len(files.contents), 'file')}"):
+        report = validate(files.contents, options, found=files.found)
     if report.is_empty:
         raise UsageError(*_nothing(report, files))
     return _with_flags(args, report, files.contents)

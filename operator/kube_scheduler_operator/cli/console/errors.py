@@ -16,6 +16,7 @@ from typing import TypeAlias
 from ...base.foreign_text import foreign_lines
 from ...base.limits import MESSAGE_LENGTH
 from ...kube.errors import Conflict, Forbidden, KubeError
+from .visible_stream import write_for_people
 
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 """Runs a command; returns the exit code."""
@@ -66,9 +67,14 @@ def error_message(error: KubeError | CommandError) -> str:
     return str(error)
 
 
+def error_lines(error: KubeError | CommandError) -> list[str]:
+    return f"error: {error_message(error)}".split("\n")
+
+
 def print_error(error: KubeError | CommandError) -> None:
     """Print the message on standard error; only a CommandError has several lines."""
-    sys.stderr.write(f"error: {error_message(error)}\n")
+    for line in error_lines(error):
+        write_for_people(sys.stderr, f"{line}\n")
 
 
 def prints_errors(failure: int = 1) -> Callable[[Run], Run]:

@@ -27,6 +27,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("status", "problems first, then what to do"),
         ("status --verbose", "with the scheduler of every node"),
         ("status -w", "again whenever it changes"),
+        ("status --all-contexts", "of every cluster of the kubeconfig"),
         ("status -o json", "for a program"),
     ),
     "console": (
@@ -66,6 +67,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "pending": (
         ("pending", "all waiting pods by cause"),
         ("pending -n my-namespace", "of one namespace"),
+        ("pending --context eu,us -w", "of two clusters, again whenever it changes"),
     ),
     "nodes": (
         ("nodes", "what each node has free, the worst first"),

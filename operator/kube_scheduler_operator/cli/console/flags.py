@@ -17,10 +17,24 @@ DEFAULT_VERSION: Final = "1.35"
 """The version of kube-scheduler that files are checked for, unless a flag sets another one."""
 
 
-def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
-    """Add `--kubeconfig`, `--context`, `--as` and its companions, and `--platform`."""
+def add_cluster_flags(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Add `--kubeconfig`, `--context`, `--as` and its companions, and `--platform`.
+
+    With `several`, also `--all-contexts` and `--watch`: the flags of `answering`.
+    """
     parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
-    parser.add_argument("--context", help="the kubeconfig context to use")
+    more = "; several, separated by commas, are asked at the same time" if several else ""
+    parser.add_argument("--context", help=f"the kubeconfig context to use{more}")
+    if several:
+        parser.add_argument(
+            "--all-contexts", action="store_true", help="ask every context of the kubeconfig"
+        )
+        parser.add_argument(
+            "-w",
+            "--watch",
+            action="store_true",
+            help="print the answer again whenever it changes, until Ctrl-C",
+        )
     parser.add_argument(
         "--as",
         dest="as_user",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from ...base.progress import step
 from .errors import UsageError
 from .output import counted
 
@@ -39,15 +40,17 @@ def read_paths(names: Sequence[str]) -> InputFiles:
     """
     contents: dict[str, bytes] = {}
     found: set[str] = set()
-    for name in names:
-        if name == STDIN or (Path(name).is_file() and name not in contents):
-            contents[display_name(name)] = read_bytes(name)
-            found.discard(name)
-            continue
-        for path in _search(name):
-            if path not in contents:
-                contents[path] = read_bytes(path)
-                found.add(path)
+    with step("reading files") as reading:
+        for name in names:
+            if name == STDIN or (Path(name).is_file() and name not in contents):
+                contents[display_name(name)] = read_bytes(name)
+                found.discard(name)
+                continue
+            for path in _search(name):
+                if path not in contents:
+                    contents[path] = read_bytes(path)
+                    found.add(path)
+                    reading.done = len(contents)
     return InputFiles(tuple(contents.items()), frozenset(found))
 
 

@@ -9,26 +9,41 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from ...base.foreign_text import json_text as escaped_json
 from ...base.foreign_text import one_line
 from ...base.source.yaml_text import yaml_text
+from .visible_stream import write_for_people
 
 T = TypeVar("T")
 
 _NAMED: Final = 3
+_ABOUT: Final[ContextVar[str]] = ContextVar("about", default="")
 
 
 def print_lines(*lines: str) -> None:
-    sys.stdout.write(f"{text_of(lines)}\n")
+    write_for_people(sys.stdout, f"{text_of(lines)}\n")
 
 
 def print_remark(line: str) -> None:
     """Print a line on standard error: a note, a warning, an error."""
-    sys.stderr.write(f"{one_line(line)}\n")
+    about = _ABOUT.get()
+    write_for_people(sys.stderr, f"{one_line(f'{about}: {line}' if about else line)}\n")
     sys.stderr.flush()
+
+
+@contextmanager
+def remarks_about(what: str) -> Iterator[None]:
+    """Begin the remarks of the block, and of tasks that begin in it, with what they are about."""
+    token = _ABOUT.set(what)
+    try:
+        yield
+    finally:
+        _ABOUT.reset(token)
 
 
 def print_now(line: str) -> None:
@@ -42,7 +57,7 @@ def print_now(line: str) -> None:
 def print_document(document: Any, output: str, text: str = "") -> None:
     """Print JSON, YAML or (`output` "text") the text, which `text_of` makes of lines."""
     if output == "text":
-        print(text)
+        write_for_people(sys.stdout, f"{text}\n")
     elif output == "json":
         sys.stdout.write(json_text(document))
     else:

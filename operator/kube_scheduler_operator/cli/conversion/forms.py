@@ -84,7 +84,7 @@ class Reader:
 
         workload = workload_of(self.command, documents)
         agents = agent_containers(config, documents)
-        return with_pod(converted, workload, target, agents, own_image=own_image)
+        return with_pod(converted, workload, documents, target, agents, own_image=own_image)
 
     def instruction(self, where: str, document: Mapping[str, Any]) -> str:
         """Return what to do with the result."""

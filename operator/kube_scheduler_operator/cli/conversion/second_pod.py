@@ -17,18 +17,22 @@ from ...config.language.feature_gates import parse_gates
 from ...config.language.flags import VOID_WITH_CONFIG, validate_flags
 from ...config.language.validation.configuration import Target
 from ...config.language.warnings.unsafe_flags import unsafe_flags
-from ...config.lint.forms.document_fields import at, label_of, namespace_of, text
+from ...config.lint.forms.document_fields import at, group_kind, label_of, namespace_of, text
 from ...config.lint.forms.form import CommandLine
+from ...config.lint.forms.products import OPENSHIFT_PROGRAM, OPENSHIFT_SEVERAL
 from ...config.lint.forms.workload import is_stock, scheduler_container
 from ...config.migrate.changes import ConversionLog
 from ...config.migrate.convert import POLICY_FLAGS
 from ...config.migrate.operator_objects import ConvertedObjects
 from ...kube.resource import SECONDARY_SCHEDULERS
+from .plugin_rights import plugin_rights
 
 _SCALED: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 _MOST_REPLICAS: Final = 20
 _KEPT: Final = ("nodeSelector", "tolerations", "priorityClassName", "imagePullSecrets")
 """Fields of a Pod that a SecondaryScheduler has as well."""
+_OPENSHIFT: Final = ("operator.openshift.io", "SecondaryScheduler")
+_PLACED: Final = ("spec", "topology", "highlyAvailableTopology")
 _HYPERKUBE: Final = "hyperkube"
 _LATER: Final = "set spec.extraArguments of the SecondaryScheduler"
 
@@ -61,12 +65,25 @@ def workload_of(command: CommandLine, documents: Sequence[Any]) -> SchedulerWork
             if (label_of(document), namespace_of(document)) == (command.label, command.namespace):
                 pod = mapping(at(document, *where[:-3]))
                 return SchedulerWorkload(command, document, pod, where[:-3], int(where[-2]))
+    for document in map(mapping, documents):
+        if group_kind(document) == _OPENSHIFT and label_of(document) == command.label:
+            return _of_openshift(command, document)
     return SchedulerWorkload(command, {}, {}, (), 0)
+
+
+def _of_openshift(command: CommandLine, document: Mapping[str, Any]) -> SchedulerWorkload:
+    """Return the Pod that secondary-scheduler-operator makes, as far as it differs from ours."""
+    topology = mapping(at(document, "spec", "topology"))
+    several = topology.get("mode") == OPENSHIFT_SEVERAL
+    placed = mapping(topology.get("highlyAvailableTopology")) if several else {}
+    container = {"name": "secondary-scheduler", "command": [OPENSHIFT_PROGRAM]}
+    return SchedulerWorkload(command, document, {**placed, "containers": [container]}, _PLACED, 0)
 
 
 def with_pod(
     converted: ConvertedObjects,
     workload: SchedulerWorkload,
+    documents: Sequence[Any],
     target: Target,
     agents: Collection[str],
     *,
@@ -75,7 +92,7 @@ def with_pod(
     """Add what the old Pod had to the SecondaryScheduler among the objects.
 
     `agents` are the containers that SchedulerExtenders replace. `own_image` states that the image
-    is needed, if it is not Kubernetes' own.
+    is needed, if it is not Kubernetes' own; its plugins then keep their rights.
     """
     log = ConversionLog()
     settings = {
@@ -91,12 +108,16 @@ def with_pod(
         else obj
         for obj in converted.objects
     ]
+    if "image" in settings:
+        second = next(obj for obj in objects if obj["kind"] == SECONDARY_SCHEDULERS.kind)
+        objects += plugin_rights(workload.command, documents, second, log)
     changes = dict.fromkeys((*converted.changes, *log.changes()))
     return replace(converted, objects=tuple(objects), changes=tuple(changes))
 
 
 def _replicas(workload: SchedulerWorkload, log: ConversionLog) -> dict[str, Any]:
-    if workload.value.get("kind") not in _SCALED:
+    is_openshifts = group_kind(workload.value) == _OPENSHIFT
+    if workload.value.get("kind") not in _SCALED and not is_openshifts:
         return {}
     old = workload.command.replicas
     replicas = min(max(old, 1), _MOST_REPLICAS)

@@ -20,7 +20,6 @@ from ...simulate.decided_by import framed
 from ...simulate.diagnosis import Diagnosis
 from ...simulate.kinds import Object, pod_name
 from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
-from ...simulate.pending import WaitingPods, waiting_groups
 from ...simulate.pod_groups import group_name, groups_named
 from ...simulate.why import explain
 from ...simulate.why_group import explain_group
@@ -39,7 +38,6 @@ from .explanation_text import (
     absent_lines,
     diagnosis_lines,
     pod_lines,
-    waiting_lines,
 )
 from .extender_decisions import (
     RememberedDecisions,
@@ -237,34 +235,3 @@ def _similar_pods(world: World, reference: PodReference) -> str:
     if others:
         return f"; a pod of that name is in namespace {listing(others)}: use -n"
     return "" if keys else "; no pod waits or runs"
-
-
-# --- all waiting pods -----------------------------------------------------------------------------
-
-
-def show_waiting(args: argparse.Namespace) -> int:
-    return run_simulating(
-        args,
-        lambda simulation: _show_waiting(simulation, args),
-        lambda api, platform: from_cluster(api, platform, args, None),
-    )
-
-
-async def _show_waiting(simulation: Simulation, args: argparse.Namespace) -> int:
-    waiting = await waiting_pods(simulation, args.namespace, args.fixes)
-    text = framed(waiting.decided_by, waiting_lines(waiting), waiting.notes)
-    print_document(document_of(waiting), args.output, text_of(text))
-    return 0
-
-
-async def waiting_pods(simulation: Simulation, namespace: str | None, fixes: int) -> WaitingPods:
-    """Return all that wait in a namespace (None: in the cluster).
-
-    Raises:
-        CommandError: kube-scheduler could not be run.
-    """
-    groups = await simulation.ask(
-        waiting_groups, namespace=namespace, fixes=fixes, idle=dict(simulation.idle)
-    )
-    missing = missing_pods(simulation.world, namespace)
-    return WaitingPods(groups, missing, simulation.decided_by, simulation.notes)

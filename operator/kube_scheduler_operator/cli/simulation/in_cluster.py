@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ...base.platform import Platform
+from ...base.progress import step
 from ...base.settings import Settings
 from ...config.language.versions import Version
 from ...kube.api import Object
@@ -110,7 +111,8 @@ class JobSimulator:
         body = await asyncio.to_thread(request, question, world, options, arguments)
         if self._job is None:
             await self._start(options.seconds)
-        status, content = await self._post(body)
+        with step(f"waiting for the answer of {self._job.ref}" if self._job else ""):
+            status, content = await self._post(body)
         if status != 200:
             raise SimulationError(f"the Pod of the simulation responded with status {status}")
         return read_answer(question, content)
@@ -150,7 +152,8 @@ class JobSimulator:
             f"{job.plan.operand_image}"
         )
         try:
-            pod, _ = await asyncio.gather(job.running(), asyncio.to_thread(load_client))
+            with step(f"waiting for the Pod of {job.ref}"):
+                pod, _ = await asyncio.gather(job.running(), asyncio.to_thread(load_client))
         except PodNotRunningError as error:
             raise CommandError(
                 f"{error}; choose another node with --job-node, or use --kube-scheduler PATH"

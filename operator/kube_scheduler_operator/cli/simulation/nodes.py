@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from ...base.field_types import document_of
@@ -12,12 +13,12 @@ from ...base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, amount, quantity
 from ...kube.client import ApiClient
 from ...kube.errors import Forbidden
 from ...kube.resource import PODS
-from ...kube.server_clock import ServerClock
 from ...simulate.node_answer import NodesAnswer
 from ...simulate.node_room import nodes_answer
 from ...simulate.read_cluster import read_nodes
 from ...simulate.world import World
-from ..cluster.connection import run_with_api
+from ..cluster.answers import ClusterAnswer, ClusterQuestion, answering, refuse_contexts
+from ..cluster.connection import ClusterConnection
 from ..console.errors import CommandError, UsageError, error_message
 from ..console.output import print_document, text_of
 from ..console.parser import meant
@@ -40,16 +41,19 @@ def show_nodes(args: argparse.Namespace) -> int:
     if args.sort == "fits" and shape is None:
         raise UsageError(f"--sort fits needs --fits REQUESTS, such as --fits {_EXAMPLE}")
     if args.from_files:
+        refuse_contexts(args)
         world = files_with_nodes(args.from_files).world
         if not world.objects[PODS]:
             world.notes.append("the files have no Pod on a node, so all nodes count as empty")
-        return _print(args, world, shape, datetime.now(UTC))
-    clock = ServerClock()
+        answer = _answer(args, world, shape, datetime.now(UTC))
+        print_document(answer.document, args.output, answer.text)
+        return answer.code
+    return answering(ClusterQuestion(partial(_ask, shape)))(args)
 
-    async def work(api: ApiClient) -> int:
-        return _print(args, await _read(api, args.namespace), shape, clock.now())
 
-    return run_with_api(args, work, clock=clock)
+async def _ask(shape: dict[str, int] | None, connection: ClusterConnection) -> ClusterAnswer:
+    api, args = connection.api, connection.args
+    return _answer(args, await _read(api, args.namespace), shape, api.clock.now())
 
 
 async def _read(api: ApiClient, namespace: str) -> World:
@@ -65,14 +69,13 @@ async def _read(api: ApiClient, namespace: str) -> World:
         ) from None
 
 
-def _print(
+def _answer(
     args: argparse.Namespace, world: World, shape: dict[str, int] | None, now: datetime
-) -> int:
+) -> ClusterAnswer:
     answer: NodesAnswer = nodes_answer(
         world, now, shape=shape, namespace=args.namespace, sort=args.sort
     )
-    print_document(document_of(answer), args.output, text_of(nodes_lines(answer, args.nodes)))
-    return 0
+    return ClusterAnswer(document_of(answer), text_of(nodes_lines(answer, args.nodes)))
 
 
 def shape_of(text: str) -> dict[str, int]:

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...base.progress import step
 from ...base.source.reader import read
 from ...config.effective.secondary.scheduler import running_names
 from ...config.language.feature_gates import Gates
@@ -259,8 +260,21 @@ def run_simulating(
             return await show(simulation)
 
     if args.from_files:
-        return asyncio.run(show(from_files(args)))
+        return run_on_files(args, show)
     return connected(work, failure=failure)(args)
+
+
+def run_on_files(
+    args: argparse.Namespace, show: Callable[[Simulation], Coroutine[Any, Any, int]]
+) -> int:
+    """Show the simulation of the cluster in files.
+
+    Raises:
+        CommandError: the files cannot be simulated.
+    """
+    with step("reading files"):
+        simulation = from_files(args)
+    return asyncio.run(show(simulation))
 
 
 def from_files(args: argparse.Namespace) -> Simulation:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import Object, age, mapping, uid_of
 from ...base.platform import Platform
+from ...base.progress import step
 from ...base.templates import fit_name
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import ApiClient
@@ -82,7 +83,8 @@ async def self_test(
         for name in profiles:
             pod = await api.create(PODS, test_pod(name, namespace, run))
             started[name] = uid_of(pod), time.monotonic()
-        return await _observe(api, platform, namespace, run, profiles, started, seconds)
+        with step(f"waiting up to {seconds:g} s for the nodes of {len(profiles)} Pods"):
+            return await _observe(api, platform, namespace, run, profiles, started, seconds)
     finally:
         # Also after Ctrl-C, and for a Pod whose creation was sent but not answered.
         await asyncio.shield(_clean_up(api, namespace, run))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.checks.check import CheckResult, CheckState
+from kube_scheduler_operator.cli.cluster import answers
+from kube_scheduler_operator.cli.commands import check
+from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -90,7 +95,14 @@ async def test_the_text_has_the_fix_and_the_page_below_each_problem(served: Clus
 
 @pytest.mark.parametrize(
     ("flags", "part"),
-    [(("-f", "x.yaml"), "-f is for --pre"), (("--pre", "--schedule"), "remove --pre")],
+    [
+        (("-f", "x.yaml"), "-f is for --pre"),
+        (("--pre", "--schedule"), "remove --pre"),
+        (("--schedule", "-w"), "would create the Pods of --schedule again"),
+        (("--upgrade", "1.37", "-w"), "--upgrade reports about one cluster, once"),
+        (("--upgrade", "1.37", "--all-contexts"), "--upgrade reports about one cluster, once"),
+        (("--pre", "-f", "-", "--all-contexts"), "standard input is read once"),
+    ],
 )
 async def test_flags_that_do_not_fit(cluster: Cluster, flags: tuple[str, ...], part: str) -> None:
     done = await cluster.run("check", *flags)
@@ -104,3 +116,41 @@ async def test_rejected_credentials_are_a_check_that_could_not_run(cluster: Clus
     (found,) = json.loads(done.out)["checks"]
     assert (done.code, found["check"]) == (2, "api-server")
     assert "new credentials" in found["hint"]
+
+
+async def test_watch_prints_again_when_a_result_changes(
+    served: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "INTERVAL", 0.01)
+    monkeypatch.setattr(answers, "_SHARE", 0.0)
+    asked = 0
+    results = check._results
+
+    async def counted(*arguments: Any) -> tuple[CheckResult, ...]:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            labels = {KUBEADM.node_selectors[0]: ""}
+            unready = {"conditions": [{"type": "Ready", "status": "False"}]}
+            served.put(NODES, {"metadata": {"name": "n1", "labels": labels}, "status": unready})
+        if asked == 6:
+            raise CommandError("the end")
+        return await results(*arguments)
+
+    monkeypatch.setattr(check, "_results", counted)
+    done = await served.run("check", "--platform", "kubeadm", "-w")
+    assert (done.code, done.err) == (2, "error: the end\n")
+    assert done.out.count("the result has changed") == 1
+    assert done.out.count("api-server ") == 2
+
+
+def test_what_changes_all_the_time_is_not_a_change() -> None:
+    def compared(check_name: str, state: CheckState, cause: str) -> Any:
+        return check._compared(CheckResult(check_name, state, cause))
+
+    ok = CheckState.OK
+    assert compared("certificates", ok, "10 days") == compared("certificates", ok, "9 days")
+    behind, more = (f"node n is {seconds} s behind" for seconds in (7, 8))
+    warning = CheckState.WARNING
+    assert compared("clocks", warning, behind) == compared("clocks", warning, more)
+    assert compared("nodes", warning, behind) != compared("nodes", warning, more)

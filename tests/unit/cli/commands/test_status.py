@@ -11,7 +11,7 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.checks.operation import INFORMATIONAL
-from kube_scheduler_operator.cli.commands import status
+from kube_scheduler_operator.cli.cluster import answers
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     LOAD_POLICIES,
@@ -134,7 +134,7 @@ async def test_verbose_shows_the_scheduler_of_each_node(cluster: Cluster) -> Non
 async def test_watch_prints_the_status_again_only_when_it_changes(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status, "INTERVAL", 0.01)
+    monkeypatch.setattr(answers, "INTERVAL", 0.01)
     healthy(cluster)
 
     async def polled(times: int) -> None:

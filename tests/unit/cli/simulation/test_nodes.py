@@ -101,7 +101,7 @@ def test_the_text_has_the_worst_nodes_and_what_fits() -> None:
 @pytest.mark.parametrize(
     "asked", [{}, {"shape": {"cpu": 500}}, {"namespace": "app"}, {"sort": "load"}]
 )
-def test_the_text_is_made_from_the_document(asked: dict[str, Any]) -> None:
+def test_the_text_about_nodes_is_made_from_the_document(asked: dict[str, Any]) -> None:
     answer = nodes_answer(world(), NOW, **asked)
     document = json.loads(json.dumps(document_of(answer)))
     read = decode(type_of(NodesAnswer), document, run=FirstProblem(ignore_unknown=True))
@@ -248,14 +248,16 @@ async def test_a_cluster_is_read_as_files_are(served: Cluster) -> None:
     assert paths == {"/api/v1/nodes", "/api/v1/pods", "/version"}  # nothing else is read
 
 
-async def test_a_user_who_may_not_list_nodes_is_told_the_rule(served: Cluster) -> None:
+async def test_without_the_right_to_list_nodes_the_rule_is_named(served: Cluster) -> None:
     refuse(served, "/api/v1/nodes", "nodes")
     done = await served.run("nodes")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("error: no permission to list nodes; ask a cluster administrator")
 
 
-async def test_a_user_who_may_not_list_all_pods_is_told_what_is_possible(served: Cluster) -> None:
+async def test_without_the_right_to_list_all_pods_the_way_with_one_namespace_is_named(
+    served: Cluster,
+) -> None:
     refuse(served, "/api/v1/pods", "pods")
     done = await served.run("nodes")
     assert (done.code, done.out) == (1, "")
@@ -278,7 +280,7 @@ async def test_the_pods_of_one_namespace_are_shown_and_the_rest_is_not_known(
     assert found["nodes"][0]["resources"]["cpu"]["free"] is None
 
 
-async def test_a_user_without_rights_in_the_namespace_is_told_the_rule(served: Cluster) -> None:
+async def test_without_the_right_in_the_namespace_the_rule_is_named(served: Cluster) -> None:
     refuse(served, "/pods", "pods")
     done = await served.run("nodes", "-n", "app")
     assert (done.code, done.out) == (1, "")

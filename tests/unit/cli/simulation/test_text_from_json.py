@@ -12,6 +12,7 @@ import pytest
 
 from kube_scheduler_operator.base.decoding import FirstProblem, decode
 from kube_scheduler_operator.base.field_types import KUBERNETES, document_of, hints_of, type_of
+from kube_scheduler_operator.cli.cluster import answers
 from kube_scheduler_operator.cli.console.output import text_of
 from kube_scheduler_operator.cli.simulation import explanation, question
 from kube_scheduler_operator.cli.simulation.answer import SimulationAnswer
@@ -103,12 +104,12 @@ Printed = list[tuple[Any, str]]
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch) -> Printed:
     """The documents and the texts of commands, each of one run: chance decides ties."""
-    answers: Printed = []
-    for module in (explanation, question):
+    found: Printed = []
+    for module in (explanation, question, answers):
         monkeypatch.setattr(
-            module, "print_document", lambda document, _, text: answers.append((document, text))
+            module, "print_document", lambda document, _, text: found.append((document, text))
         )
-    return answers
+    return found
 
 
 @pytest.mark.parametrize("case", COMMANDS)

@@ -25,7 +25,7 @@ from ....kube.protobuf import (
 from ....kube.resource import PODS
 from ....operator.diagnostics.waiting_pods import FIELD_SELECTOR, MOST_READ, PAGE, cause
 from ....simulate.pending import WaitingPods
-from ...simulation.explanation import waiting_pods
+from ...simulation.waiting import waiting_pods
 from ..page import ConsoleCluster, Question
 from ..page import Page as WebPage
 from ..simulations import simulated

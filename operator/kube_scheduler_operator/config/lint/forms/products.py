@@ -14,8 +14,9 @@ kubeadm, Rancher's products and charts of Helm have modules of their own. Source
 * k0s: k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go (SchedulerSpec).
 * Gardener: gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go.
 * kwok: kwok 0.7, pkg/apis/config/v1alpha1.
-* OpenShift: openshift/secondary-scheduler-operator 1.5, pkg/apis/secondaryscheduler/v1/types.go
-  and bindata/assets/secondary-scheduler/deployment.yaml.
+* OpenShift: openshift/secondary-scheduler-operator at d906e11, pkg/apis/secondaryscheduler/v1/
+  types.go, bindata/assets/secondary-scheduler/deployment.yaml and, for the flags and replicas,
+  pkg/operator/target_config_reconciler.go.
 """
 
 from __future__ import annotations
@@ -322,15 +323,31 @@ def read_kwok(document: Document) -> Contents:
 
 # --- OpenShift: a SecondaryScheduler of the secondary-scheduler-operator, and its ConfigMap ------
 
+OPENSHIFT_SEVERAL: Final = "HighlyAvailable"
+OPENSHIFT_PROGRAM: Final = "/bin/kube-scheduler"
+_OPENSHIFT_LEASE: Final[Mapping[str, str]] = {
+    "leader-elect": "true",
+    "leader-elect-resource-name": "secondary-scheduler",
+    "leader-elect-resource-namespace": "openshift-secondary-scheduler-operator",
+}
+_OPENSHIFT_LEVELS: Final[Mapping[str, str]] = {"Debug": "4", "Trace": "6", "TraceAll": "8"}
+
 
 def read_openshift(document: Document) -> Contents:
-    """Read spec.schedulerConfig, which names a ConfigMap with the key config.yaml."""
+    """Read what secondary-scheduler-operator starts with a SecondaryScheduler.
+
+    spec.schedulerConfig names a ConfigMap with the key config.yaml.
+    """
     value = value_of(document)
     path: Path = ("spec", "schedulerConfig")
     image = text(at(value, "spec", "schedulerImage"))
     command = CommandLine(
         label=label_of(value),
-        arguments=(CommandLineFlag("config", "/etc/kubernetes/config.yaml", path),),
+        arguments=(
+            CommandLineFlag("config", "/etc/kubernetes/config.yaml", path),
+            *(CommandLineFlag(flag, set_, path) for flag, set_ in _OPENSHIFT_LEASE.items()),
+            *_openshift_flags(value),
+        ),
         at=path,
         mounts=(Mount("/etc/kubernetes", "ConfigMap", text(at(value, *path)), at=path),),
         image=image,
@@ -338,5 +355,25 @@ def read_openshift(document: Document) -> Contents:
         version=stock_version(image),
         namespace=namespace_of(value) or "openshift-secondary-scheduler-operator",
         account="secondary-scheduler",
+        replicas=_openshift_replicas(mapping(at(value, "spec", "topology"))),
     )
     return Contents(commands=(command,))
+
+
+def _openshift_flags(value: Any) -> Iterator[CommandLineFlag]:
+    level: Path = ("spec", "logLevel")
+    if verbosity := _OPENSHIFT_LEVELS.get(text(at(value, *level))):
+        yield CommandLineFlag("v", verbosity, level)
+    serving: Path = ("spec", "observedConfig", "servingInfo")
+    if suites := [*filter(None, map(text, entries(at(value, *serving, "cipherSuites"))))]:
+        yield CommandLineFlag("tls-cipher-suites", ",".join(suites), (*serving, "cipherSuites"))
+    if oldest := text(at(value, *serving, "minTLSVersion")):
+        yield CommandLineFlag("tls-min-version", oldest, (*serving, "minTLSVersion"))
+
+
+def _openshift_replicas(topology: Mapping[str, Any]) -> int:
+    """Return the most that there are: one for each node that the selector matches, at most this."""
+    if topology.get("mode") != OPENSHIFT_SEVERAL:
+        return 1
+    most = mapping(topology.get("highlyAvailableTopology")).get("maxReplicas")
+    return most if isinstance(most, int) and not isinstance(most, bool) and most > 0 else 3
