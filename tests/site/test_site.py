@@ -52,7 +52,7 @@ NAMES: Final = (
         for page in site_navigation.load(site_fields.pages()).listed
     ),
 )
-"""The pages that people open first, or find in the navigation."""
+"""The pages of the navigation, and those that people open first."""
 
 
 class _Links(HTMLParser):
