@@ -51,7 +51,10 @@ def write(source: Source, folder: Path) -> None:
         _put(folder / place, _front(source, page) + text)
     for path in sorted(copied):
         if (source.root / path).is_dir():
-            shutil.copytree(source.root / path, folder / _FILES / path, dirs_exist_ok=True)
+            shutil.copytree(
+                source.root / path, folder / _FILES / path, dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("*.md"),
+            )  # fmt: skip
             _put(folder / _published(path), _listing(source.root / path, path))
             continue
         target = folder / _published(path)
