@@ -43,11 +43,13 @@ class WorldStore:
     def __init__(self, world: World | Callable[[], World]) -> None:
         self.version = 1  # the resourceVersion of the latest change
         self._world = world
+        self.cluster_version = ""  # of the API server, once the objects are made; empty: unknown
 
     @cached_property
     def _kinds(self) -> dict[tuple[str, str], _Kind]:
         """What is served by group and plural; made when it is needed: that takes a while."""
         world = self._world if isinstance(self._world, World) else self._world()
+        self.cluster_version = world.version
         kinds: dict[tuple[str, str], _Kind] = {}
         for resource, entries in world.objects.items():
             kind = kinds.setdefault((resource.group, resource.plural), _Kind())

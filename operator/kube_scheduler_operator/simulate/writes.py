@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from ..base.objects import entries, mapping
 from ..base.times import rfc3339
+from ..config.language.versions import Version
 from ..kube.resource import EVENTS_V1
 from .controllers import Controllers
 from .kinds import CLAIMS, NODES, PODS, RESOURCE_CLAIMS, VOLUMES, Object
@@ -22,6 +24,7 @@ from .store import WorldStore
 from .targets import RequestTarget
 
 _COPIED: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+_COPYING: Final = Version(1, 35)
 _SUBRESOURCES: Final = frozenset({"", "binding", "status"})
 
 
@@ -151,8 +154,11 @@ class WriteRequests:
     def _label(self, pod: Object, name: str) -> None:
         """Copy the labels of the node that the admission plugin PodTopologyLabels copies.
 
-        It does from 1.35 on.
+        It does from 1.35 on, where its gate is on by default.
         """
+        with suppress(ValueError):  # the version is not known
+            if Version.parse(self._store.cluster_version) < _COPYING:
+                return
         node = self._store.get(NODES, ("", name)) or {}
         labels = mapping(mapping(node.get("metadata")).get("labels"))
         copied = {key: labels[key] for key in _COPIED if key in labels}
