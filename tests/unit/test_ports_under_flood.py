@@ -305,6 +305,7 @@ LISTENERS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """File and function that opens a port -> its rows in PORTS."""
 
 SERVERS: Final[Mapping[tuple[str, str], str]] = {
+    ("cli/web/server.py", "serve"): "on loopback of a user's machine, until Ctrl-C",
     ("scheduling/exporter/server.py", "ExporterServer.__init__"): "is the exporter's server",
     ("serving/connections.py", "Listener._listen"): "is the server of most programs",
     ("serving/http_server.py", "HttpServer.start"): "is the server of most programs",
@@ -315,7 +316,7 @@ SERVERS: Final[Mapping[tuple[str, str], str]] = {
     ("scheduling/policies/builtin/pigeon_holing.py", "PigeonHoling.__init__"): "calls back",
     ("scheduling/policies/node_policy.py", "NodePolicy.__init__"): "calls back",
 }
-"""File and function that is a server's own, or opens no port -> why it needs no row."""
+"""File and function that is a server's own, or opens no port of a cluster -> why it has no row."""
 
 
 def test_every_listener_of_the_package_is_flooded() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Final
 
 from ....kube.client import ApiClient
@@ -19,7 +18,8 @@ async def _answer(cluster: ConsoleCluster, _question: Question) -> NodesAnswer:
         client = ApiClient(cluster.api.credentials, field_manager="kubectl-scheduler")
         async with client as api:
             world = await read_nodes(api, None)
-        return await asyncio.to_thread(nodes_answer, world, datetime.now(UTC))
+            now = api.clock.now()
+        return await asyncio.to_thread(nodes_answer, world, now)
 
     return await apart(read)
 
