@@ -88,7 +88,8 @@ LEFT_OUT = {"m-values"}
 
 
 @pytest.fixture(scope="module")
-def objects(api_server: ApiServer) -> Iterator[None]:
+def objects(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[None]:
+    """Pods in each list of Pods, which another file compares: the two take turns."""
     api_server.create_namespace(NAMESPACE)
     url = f"/api/v1/namespaces/{NAMESPACE}/pods"
     for name in ORDINARY:
