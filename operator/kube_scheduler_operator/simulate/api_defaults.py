@@ -33,8 +33,6 @@ def set_api_defaults(resource: Resource, obj: Object) -> None:
 def complete_pod(spec: Object) -> None:
     """Complete the spec of a Pod in place, before any admission plugin."""
     spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
     for container in containers(spec):
         resources = mapping(container.get("resources"))
         limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
