@@ -140,6 +140,7 @@ _POD_CONDITIONS: Final = RESIZES | {
     "DisruptionTarget",  # the victim of a preemption keeps the other Pod from preempting more
     "PodScheduled",
 }
+_CONDITIONS_ON_NODE: Final = _POD_CONDITIONS - {"PodScheduled"}  # which is why it has a node
 _CONTAINER: Final = frozenset(("image", "name", "resources", "restartPolicy", "restartPolicyRules"))
 _PORT: Final = ("hostPort", "hostIP", "protocol", "containerPort")
 IMAGE_VOLUME: Final = "image"
@@ -301,7 +302,8 @@ def _pod(pod: Mapping[str, Any]) -> Object:
                 {"ready": True, "image": "", "imageID": "", **entry} for entry in resized
             ]
     fields = ("type", "status", "reason", "message", "lastTransitionTime")
-    status |= _conditions(reported, _POD_CONDITIONS.__contains__, fields)
+    known = _CONDITIONS_ON_NODE if source.get("nodeName") else _POD_CONDITIONS
+    status |= _conditions(reported, known.__contains__, fields)
     return {"spec": spec, "status": status}
 
 
