@@ -209,16 +209,25 @@ async def _compare(world: World, exchanges: list[Exchange], counts: Counter[str]
     assert not different, "\n".join(different)
 
 
-async def _compare_discovery(session: aiohttp.ClientSession, exchange: Exchange) -> None:
-    """kube-scheduler asks whether events.k8s.io/v1 is served."""
-    server = WorldServer(WorldStore(World()), Mock(), time.time)
+async def _asked(
+    session: aiohttp.ClientSession, store: WorldStore, path: str
+) -> tuple[int, Object]:
+    """The status and the answer to a GET request."""
+    server = WorldServer(store, Mock(), time.time)
     await server.start()
     try:
-        async with session.get(server.url + exchange.path) as response:
+        async with session.get(server.url + path) as response:
             answer = await response.json()
     finally:
         await server.stop()
-    assert response.status == exchange.status
+    assert server.problem == ""
+    return response.status, answer
+
+
+async def _compare_discovery(session: aiohttp.ClientSession, exchange: Exchange) -> None:
+    """kube-scheduler asks whether events.k8s.io/v1 is served."""
+    status, answer = await _asked(session, WorldStore(World()), exchange.path)
+    assert status == exchange.status
     for found in (answer, exchange.answer):
         assert found["groupVersion"] == EVENTS_V1.api_version
         assert EVENTS_V1.plural in {resource["name"] for resource in found["resources"]}
@@ -231,15 +240,8 @@ async def _compare_list(
 
     Other tests create objects after the `latest` of the world.
     """
-    server = WorldServer(store, Mock(), time.time)
-    await server.start()
-    try:
-        async with session.get(server.url + exchange.path) as answer:
-            assert answer.status == exchange.status
-            listed = await answer.json()
-    finally:
-        await server.stop()
-    assert server.problem == ""
+    status, listed = await _asked(session, store, exchange.path)
+    assert status == exchange.status
     real = exchange.answer
     for field in ("kind", "apiVersion"):
         assert listed[field] == real[field], exchange.path
@@ -266,18 +268,10 @@ async def _compare_watch(
 
     Other tests create objects after the `latest` of the world.
     """
-    server = WorldServer(store, Mock(), time.time)
-    await server.start()
-    try:
-        async with session.get(server.url + exchange.path) as answer:
-            assert (answer.status, (await answer.json())["reason"]) == (422, "Invalid")
-        listing = exchange.path.partition("?")[0]
-        async with session.get(server.url + listing) as answer:
-            assert answer.status == exchange.status
-            listed = await answer.json()
-    finally:
-        await server.stop()
-    assert server.problem == ""
+    status, refusal = await _asked(session, store, exchange.path)
+    assert (status, refusal["reason"]) == (422, "Invalid")
+    status, listed = await _asked(session, store, exchange.path.partition("?")[0])
+    assert status == exchange.status
     *expected, bookmark = exchange.events
     assert bookmark["object"]["metadata"]["annotations"] == {END_OF_LIST: "true"}
     assert listed["kind"] == f"{bookmark['object']['kind']}List", exchange.path
