@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from ...kube.client import ApiClient
+from ..cluster.connection import client
 from ..console.errors import CommandError, UsageError
 from ..simulation.run import Simulation, from_cluster
 from .page import ConsoleCluster
@@ -47,8 +47,7 @@ async def simulated(
 
     async def answer() -> T:
         # A client belongs to one event loop.
-        client = ApiClient(cluster.api.credentials, field_manager="kubectl-scheduler")
-        async with client as api:
+        async with client(cluster.api.credentials) as api:
             try:
                 read = await from_cluster(api, cluster.platform, args, scheduler_name, new)
             except UsageError as error:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ....kube.client import ApiClient
 from ....simulate.node_answer import NodesAnswer
 from ....simulate.node_room import nodes_answer
 from ....simulate.read_cluster import read_nodes
+from ...cluster.connection import client
 from ..page import ConsoleCluster, Page, Question
 from ..simulations import apart
 
 
 async def _answer(cluster: ConsoleCluster, _question: Question) -> NodesAnswer:
     async def read() -> NodesAnswer:
-        client = ApiClient(cluster.api.credentials, field_manager="kubectl-scheduler")
-        async with client as api:
+        async with client(cluster.api.credentials) as api:
             world = await read_nodes(api, None)
             now = api.clock.now()
         return await asyncio.to_thread(nodes_answer, world, now)
