@@ -247,7 +247,7 @@ async def _compare_list(
         assert listed[field] == real[field], exchange.path
     own, expected = (
         {
-            _name_of(item): item["metadata"]["uid"]
+            _name_of(item): (item["metadata"]["uid"], item.get("kind"), item.get("apiVersion"))
             for item in each["items"] or ()
             if _created(item) <= latest
         }
@@ -276,7 +276,8 @@ async def _compare_watch(
     assert bookmark["object"]["metadata"]["annotations"] == {END_OF_LIST: "true"}
     assert listed["kind"] == f"{bookmark['object']['kind']}List", exchange.path
     assert listed["apiVersion"] == bookmark["object"]["apiVersion"], exchange.path
-    events = [{"type": "ADDED", "object": obj} for obj in listed["items"]]
+    kind = {field: bookmark["object"][field] for field in ("apiVersion", "kind")}
+    events = [{"type": "ADDED", "object": {**kind, **obj}} for obj in listed["items"]]
     known = [each for each in expected if _created(each["object"]) <= latest]
     assert _listed(events) == _listed(known), exchange.path
 

@@ -35,9 +35,10 @@ def complete_pod(spec: Object) -> None:
     spec.setdefault("schedulerName", "default-scheduler")
     for container in containers(spec):
         resources = mapping(container.get("resources"))
-        limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-        if not limits.keys() <= requests.keys():
-            container["resources"] = {**resources, "requests": {**limits, **requests}}
+        if limits := mapping(resources.get("limits")):
+            requests = mapping(resources.get("requests"))
+            if not limits.keys() <= requests.keys():
+                container["resources"] = {**resources, "requests": {**limits, **requests}}
         for port in container.get("ports") or () if spec.get("hostNetwork") else ():
             if not port.get("hostPort"):
                 port["hostPort"] = port.get("containerPort")

@@ -22,7 +22,7 @@ from ..base.foreign_text import foreign
 from ..base.json_text import parse_json
 from ..base.limits import DOCUMENT, FOREIGN_LINE
 from ..kube.resource import EVENTS_V1, Resource
-from .kinds import KINDS, Object
+from .kinds import KINDS, PODS, Object
 from .store import WatchEvent, WorldStore, event_line
 from .targets import RequestTarget, target_of
 from .writes import (
@@ -59,6 +59,7 @@ class WorldServer:
         self._store = store
         self._writes = WriteRequests(store, listener, clock)
         self._extenders: dict[tuple[str, str], Verb] = {}
+        self.sent_pods = asyncio.Event()  # once their list was sent, which is the longest
         self._closing = asyncio.Event()
 
     @property
@@ -160,8 +161,13 @@ class WorldServer:
         if requested.kind:
             kind = f'"kind":"{requested.kind}List","apiVersion":"{requested.api_version}",'
             head = kind.encode() + head
-        items = b",".join(map(target.content_in_version, self._store.contents(target.resource)))
-        return web.Response(body=b"{%b%b]}" % (head, items), content_type=_JSON)
+        items = b",".join(target.items(self._store.contents(target.resource)))
+        response = web.Response(body=b"{%b%b]}" % (head, items), content_type=_JSON)
+        if target.resource is PODS:
+            await response.prepare(request)
+            await response.write_eof()
+            self.sent_pods.set()
+        return response
 
     async def _watch(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
         since = int(request.query.get("resourceVersion") or 0)

@@ -218,7 +218,7 @@ def _kept(source: Any, fields: Container[str]) -> Object:
         return {}
     return {
         field: value
-        for field, value in mapping(source).items()
+        for field, value in (source if isinstance(source, dict) else mapping(source)).items()
         if field in fields and value is not None
     }
 
@@ -558,7 +558,7 @@ def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) ->
     metadata = obj.get("metadata") or {}
     kept = _kept(metadata, _METADATA)
     values = metadata.get("annotations")
-    if isinstance(values, Mapping):
+    if values and isinstance(values, (dict, Mapping)):
         chosen = {key: value for key, value in values.items() if annotations or key in _ANNOTATIONS}
         if chosen:
             kept["annotations"] = chosen

@@ -290,9 +290,13 @@ class LocalProgram:
 
             async def end() -> None:
                 process.kill()  # it has nothing to save
+
+            async def reap() -> None:
+                """Wait for its end, which polls: after its log has ended, there is little left."""
+                process.kill()
                 await asyncio.to_thread(process.wait, _STOP_SECONDS * 5)
 
-            resources.push_async_callback(end)
+            resources.push_async_callback(reap)
             log = asyncio.StreamReader(limit=_CHUNK)
             transport, _ = await asyncio.get_running_loop().connect_read_pipe(
                 lambda: asyncio.StreamReaderProtocol(log), process.stderr

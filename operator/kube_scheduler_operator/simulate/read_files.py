@@ -64,10 +64,7 @@ _QUANTITIES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "Node": (("status", "allocatable"), ("status", "capacity")),
     "PersistentVolume": (("spec", "capacity"),),
     "PersistentVolumeClaim": (("spec", "resources", "requests"), ("status", "capacity")),
-    "Pod": (
-        ("spec", "overhead"), ("spec", "resources", "requests"), ("spec", "resources", "limits"),
-    ),
-}  # fmt: skip
+}
 """Kind -> the maps of quantities that scheduling reads."""
 
 
@@ -165,7 +162,7 @@ class Input:
         """
         if obj is None:
             return
-        if not isinstance(obj, Mapping) or not isinstance(obj.get("kind"), str):
+        if not isinstance(obj, (dict, Mapping)) or not isinstance(obj.get("kind"), str):
             raise WorldFileError(
                 f"{file}: a document is not an object with apiVersion and kind; write the file "
                 "with kubectl get -o yaml or -o json"
@@ -241,18 +238,29 @@ def check_quantities(obj: Mapping[str, Any]) -> None:
     Raises:
         ValueError: a value is not a quantity.
     """
-    for path in _QUANTITIES.get(obj["kind"], ()):
+    kind = obj["kind"]
+    for path in _QUANTITIES.get(kind, ()):
         _check_amounts(obj, path)
-    if obj["kind"] != "Pod":
+    if kind != "Pod":
         return
     spec = mapping(obj.get("spec"))
+    if "overhead" in spec:
+        _check_amounts(spec, ("overhead",), "spec")
+    _check_resources(spec, "spec")
     for key in ("containers", "initContainers"):
         listed = spec.get(key)
-        for index, container in enumerate(listed if isinstance(listed, list) else ()):
-            resources = mapping(container).get("resources")
-            if resources:
-                for field in ("requests", "limits"):
-                    _check_amounts(resources, (field,), "spec", f"{key}[{index}]", "resources")
+        if listed and isinstance(listed, list):
+            for index, container in enumerate(listed):
+                _check_resources(mapping(container), "spec", key, index)
+
+
+def _check_resources(holder: Mapping[str, Any], *path: str | int) -> None:
+    """Check the requests and limits of a pod or of a container, which is at a path of the pod."""
+    resources = holder.get("resources")
+    if resources:
+        for field in ("requests", "limits"):
+            if amounts := mapping(resources).get(field):
+                _check_map(amounts, *path, "resources", field)
 
 
 def _check_amounts(value: Any, path: tuple[str, ...], *before: str) -> None:
@@ -260,12 +268,17 @@ def _check_amounts(value: Any, path: tuple[str, ...], *before: str) -> None:
         value = mapping(value).get(part)
         if not value:
             return
-    for name, amount in mapping(value).items():
+    _check_map(value, *before, *path)
+
+
+def _check_map(amounts: Any, *path: str | int) -> None:
+    for name, amount in mapping(amounts).items():
         try:
             if amount is not None:  # which the API server reads as 0
                 quantity(str(amount))
         except ValueError as error:
-            raise ValueError(f"{'.'.join((*before, *path, name))}: {error}") from None
+            field = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in (*path, name))
+            raise ValueError(f"{field[1:]}: {error}") from None
 
 
 def _text(path: Path) -> str:
@@ -333,7 +346,7 @@ def _read_into(files: Input, paths: list[Path]) -> None:
         try:
             for obj in documents(text, repetitions):
                 # A must-gather has other files, too: lists, and objects without kind.
-                if is_named or (isinstance(obj, Mapping) and "kind" in obj):
+                if is_named or (isinstance(obj, (dict, Mapping)) and "kind" in obj):
                     files.take(obj, str(path))
         except RepetitionError as error:
             raise WorldFileError(f"{path}: {error}") from None

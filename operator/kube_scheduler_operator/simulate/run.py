@@ -57,6 +57,8 @@ _BACK_OFFS: Final = 2
 was tried waits for the group's back-off of a second, which kube-scheduler looks at each second."""
 _POLL: Final = 0.01
 _POLL_OF_A_POD: Final = 0.0001
+_READS: Final = 5.0
+"""Seconds within which kube-scheduler has usually listed Pods."""
 _LAST_CONNECTIONS: Final = 0.02
 """Seconds in which the API server accepts connections that were made just before the end."""
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
@@ -242,6 +244,17 @@ class Run:
         self._at_start = self._store.snapshot()
         return self
 
+    async def reads(self) -> None:
+        """Wait until kube-scheduler decodes the Pods: until then, the API server is to be quick.
+
+        It does nothing else for some time then, and this process may.
+        """
+        ended = [asyncio.ensure_future(each.process.ended.wait()) for each in self._schedulers]
+        sent = asyncio.ensure_future(self._api.sent_pods.wait())
+        await asyncio.wait((sent, *ended), timeout=_READS, return_when=asyncio.FIRST_COMPLETED)
+        for future in (sent, *ended):
+            future.cancel()
+
     @property
     def is_as_new(self) -> bool:
         """Whether a question would get the same answer from a new run."""
@@ -289,9 +302,8 @@ class Run:
 
     async def _stop_both(self) -> None:
         try:
-            for scheduler in self._schedulers:
-                await scheduler.process.stop()
-            await asyncio.sleep(_LAST_CONNECTIONS)
+            ends = (scheduler.process.stop() for scheduler in self._schedulers)
+            await asyncio.gather(*ends, asyncio.sleep(_LAST_CONNECTIONS))
         finally:
             await self._api.stop()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,6 +46,17 @@ class RequestTarget:
         if self.version == self.resource.version:
             return content
         return orjson.dumps(self.in_version(orjson.loads(content)))
+
+    def items(self, contents: Iterable[bytes]) -> list[bytes]:
+        """Return the objects of a list as JSON: like those of a real one, they name no kind."""
+        requested = self.requested
+        named = {"apiVersion": requested.api_version, "kind": requested.kind}
+        start = orjson.dumps(named).replace(b"}", b",")  # as `World.add` writes it
+        rest = len(start)
+        return [
+            b"{" + content[rest:] if content.startswith(start) else content
+            for content in map(self.content_in_version, contents)
+        ]
 
 
 def target_of(parts: Sequence[str]) -> RequestTarget | None:

@@ -164,15 +164,7 @@ class _Inquiry:
         self._options, self._families = probing(self._world, options, answer.scheduler)
         self._nodes = [name for _, name in world.objects[NODES]]
         self._usage = cache(partial(FreeAmounts, self._world))
-        constraints = constraints_of(self._pod, self._world, gates, self._usage)
-        self._constraints, others = tried(
-            constraint for constraint in constraints if constraint.family in self._families
-        )
-        if others:
-            answer.notes.append(
-                f"{others} more constraints of the Pod are not tried one by one, because there are "
-                f"more than {MOST_TRIED} of a kind"
-            )
+        self._constraints: Sequence[Constraint] = ()
 
     async def run(self) -> None:
         explanation = self._answer
@@ -270,8 +262,22 @@ class _Inquiry:
         self._run.forget(pods)
         return list(decisions.values())
 
+    async def _find_constraints(self) -> None:
+        """Find what the pod demands while kube-scheduler decodes the world: both take long."""
+        await self._run.reads()
+        constraints = constraints_of(self._pod, self._world, self._gates, self._usage)
+        self._constraints, others = tried(
+            constraint for constraint in constraints if constraint.family in self._families
+        )
+        if others:
+            self._answer.notes.append(
+                f"{others} more constraints of the Pod are not tried one by one, because there are "
+                f"more than {MOST_TRIED} of a kind"
+            )
+
     async def _exclusions(self) -> tuple[dict[str, dict[Cause | Constraint, set[str]]], Any]:
         """Return the nodes excluded, by family and by constraint or generic cause."""
+        await self._find_constraints()
         by_family: dict[str, list[Constraint]] = {}
         for constraint in self._constraints:
             by_family.setdefault(constraint.family, []).append(constraint)
@@ -405,11 +411,15 @@ def _facts(text: str, on: Callable[[str], str] | None, nodes: Sequence[str]) -> 
     If that differs between too many of them, all have `text`, with one as an example: 5,000 nodes
     would otherwise be 5,000 groups.
     """
-    facts = {node: (on(node) if on else "") or text for node in nodes}
-    if len(set(facts.values())) <= _MOST_FACTS:
-        return facts
-    node, example = next(row for row in facts.items() if row[1] != text)
-    return dict.fromkeys(nodes, f"{text}; for example, {example} ({node})")
+    facts: dict[str, str] = {}
+    different: dict[str, str] = {}  # fact -> the first node with it
+    for node in nodes:
+        fact = facts[node] = (on(node) if on else "") or text
+        different.setdefault(fact, node)
+        if len(different) > _MOST_FACTS:
+            example, node = next(row for row in different.items() if row[0] != text)
+            return dict.fromkeys(nodes, f"{text}; for example, {example} ({node})")
+    return facts
 
 
 def _has_no_driver(text: str) -> bool:

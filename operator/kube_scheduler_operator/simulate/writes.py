@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -24,7 +23,7 @@ from .store import WorldStore
 from .targets import RequestTarget
 
 _COPIED: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
-_COPYING: Final = Version(1, 35)
+_WITH_BOTH_GATES: Final = Version(1, 35)
 _SUBRESOURCES: Final = frozenset({"", "binding", "status"})
 
 
@@ -147,18 +146,26 @@ class WriteRequests:
         conditions = entries(pod["status"].get("conditions"))
         others = [one for one in conditions if one.get("type") != condition["type"]]
         pod["status"]["conditions"] = [*others, condition]
-        pod["status"].pop("nominatedNodeName", None)
+        if not self._is_old():
+            pod["status"].pop("nominatedNodeName", None)
         self._store.put(PODS, pod)
         return Reply(201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
 
-    def _label(self, pod: Object, name: str) -> None:
-        """Copy the labels of the node that the admission plugin PodTopologyLabels copies.
+    def _is_old(self) -> bool:
+        """Whether the API server is known to be one of before 1.35.
 
-        It does from 1.35 on, where its gate is on by default.
+        The gates PodTopologyLabelsAdmission and ClearingNominatedNodeNameAfterBinding are on by
+        default from then on.
         """
-        with suppress(ValueError):  # the version is not known
-            if Version.parse(self._store.cluster_version) < _COPYING:
-                return
+        try:
+            return Version.parse(self._store.cluster_version) < _WITH_BOTH_GATES
+        except ValueError:  # the version is not known
+            return False
+
+    def _label(self, pod: Object, name: str) -> None:
+        """Copy the labels of the node that the admission plugin PodTopologyLabels copies."""
+        if self._is_old():
+            return
         node = self._store.get(NODES, ("", name)) or {}
         labels = mapping(mapping(node.get("metadata")).get("labels"))
         copied = {key: labels[key] for key in _COPIED if key in labels}

@@ -41,9 +41,10 @@ def node(name: str, labels: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
 
 
-@pytest.fixture
-def writes() -> WriteRequests:
-    world = World()
+@pytest.fixture(params=[""])
+def writes(request: pytest.FixtureRequest) -> WriteRequests:
+    """Requests to the API server of the version that is the parameter."""
+    world = World(version=request.param)
     for one in (
         node("a", {"kubernetes.io/hostname": "a", "topology.kubernetes.io/zone": "z"}),
         pod("bound"),
@@ -123,11 +124,25 @@ def test_what_cannot_change_is_invalid(writes: WriteRequests, name: str, body: O
     assert (answer.code, answer.obj["reason"]) == (422, "Invalid")
 
 
-def test_a_bound_pod_has_the_zone_of_its_node(writes: WriteRequests) -> None:
-    """PodTopologyLabels, an admission plugin, copies them from 1.35 on."""
+@pytest.mark.parametrize(
+    ("writes", "labels", "nominated"),
+    [
+        ("v1.34.4", None, {"nominatedNodeName": "a"}),
+        ("v1.35.0", {"topology.kubernetes.io/zone": "z"}, {}),
+    ],
+    indirect=["writes"],
+)
+def test_what_a_binding_changes_depends_on_the_version(
+    writes: WriteRequests, labels: Object | None, nominated: Object
+) -> None:
+    """Gates: PodTopologyLabelsAdmission and ClearingNominatedNodeNameAfterBinding."""
+    status = {"status": {"nominatedNodeName": "a"}}
+    write(writes, "PATCH", f"{PODS}/free/status", status, STRATEGIC)
     write(writes, "POST", f"{PODS}/free/binding", {"target": {"name": "a"}})
     bound = write(writes, "PATCH", f"{PODS}/free/status", {}, STRATEGIC).obj
-    assert bound["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z"}
+    assert bound["metadata"].get("labels") == labels
+    kept = {"nominatedNodeName"} & bound["status"].keys()
+    assert {field: bound["status"][field] for field in kept} == nominated
 
 
 def test_a_name_is_taken_once(writes: WriteRequests) -> None:
