@@ -610,6 +610,51 @@ def test_a_new_pod_that_its_old_ones_keep_away_waits_for_the_end_of_one(
         deployed.delete()
 
 
+def test_a_new_pod_that_a_quota_refuses_is_created_once_an_old_one_has_ended(
+    cluster: Cluster, made: Callable[[Situation], Made], capsys: pytest.CaptureFixture[str]
+) -> None:
+    situation = Situation("full")
+    situation.spec["nodeSelector"] = {"none": "none"}  # it takes no part
+    made(situation)
+    client, quotas = cluster.client, f"/api/v1/namespaces/{OTHER_NAMESPACE}/resourcequotas"
+    client.request("POST", quotas, {"metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}}})
+    container = {"name": "c", "image": "i"}
+    spec = {
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "containers": [container],
+    }
+    try:
+        quota = f"{quotas}/one"
+        until(
+            lambda: "hard" in (client.request("GET", quota).get("status") or {}), "it has no force"
+        )
+        deployed = Deployed(client, OTHER_NAMESPACE, "full", {"replicas": 1, "template": spec})
+        try:
+            until(
+                lambda: (
+                    [bool(pod["spec"].get("nodeName")) for pod in deployed.owned("pods")] == [True]
+                ),
+                "the old pod has no node",
+            )
+            deployed.patch({"template": {"metadata": {"annotations": {"version": "2"}}}})
+            until(
+                lambda: "ReplicaFailure" in json.dumps(deployed.replica_sets()), "none is refused"
+            )
+            (missing,) = _asked(cluster, capsys, "deploy/full", "-n", OTHER_NAMESPACE)["missing"]
+            assert missing["fix"] == (
+                "let an old pod end before a new one starts: set maxSurge to 0 and maxUnavailable "
+                f"to 1 in Deployment {OTHER_NAMESPACE}/full; or raise ResourceQuota "
+                f"{OTHER_NAMESPACE}/one, or delete other pods"
+            )
+            deployed.patch({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}})
+            until(lambda: deployed.new_pod().get("spec", {}).get("nodeName"), "not scheduled")
+        finally:
+            deployed.delete()
+    finally:
+        client.request("DELETE", quota)
+
+
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_keeps_the_pods_of_a_deployment_away_is_named_and_its_end_helps(
     name: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]

@@ -38,7 +38,7 @@ from .owners import edited_object
 from .preemption import priority_of, unblocking
 from .probes import ALL, probe
 from .request_constraints import Usage, remove_request
-from .rollouts import DEPLOYMENT, FIELD, rollout_of
+from .rollouts import DEPLOYMENT, ENDING_FIRST, FIELD, rollout_of
 from .room import movable, priority_above
 from .scenario import is_daemon
 from .taint_constraints import UNSCHEDULABLE_TAINT
@@ -140,8 +140,8 @@ class AdviceSearch:
                 (answer,) = await self._ask([(self._pod, ALL)])
             if answer.candidates:
                 text = (
-                    f"let an old pod end before a new one starts, such as {pod_name(old)}: set "
-                    "maxSurge to 0 and maxUnavailable to 1"
+                    f"let an old pod end before a new one starts, such as {pod_name(old)}: "
+                    f"{ENDING_FIRST}"
                 )
                 owner = f"{DEPLOYMENT} {rollout.deployment}"
                 patch = (

@@ -14,8 +14,8 @@ from .decisions import NO_SCHEDULER, PodDecision
 from .fix import Fix
 from .group_diagnosis import GroupExplanation
 from .leaving import LeavingPod
+from .missing_pods import MissingPods
 from .new_nodes import ComingNode, NewNode
-from .owners import MissingPods
 
 # Outcomes: of the pods of a group in `pending` as well, except the first one.
 RUNNING: Final = "running"

@@ -1,34 +1,16 @@
-"""Finds the workload of a pod, and the missing pods of workloads."""
+"""Finds the workload of a pod, and the pods of workloads."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import controller_of
-from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS, Object
-from .quotas import used_up
-from .refusals import remedy
+from .kinds import PODS, REPLICA_SETS, Object
 from .world import EndedPod, World
 
 _DEPLOYMENT: Final = "Deployment"
-_FORBIDDEN: Final = re.compile(r'^(?:[\w-]+ )?"[^"]*" is (?:forbidden|invalid): ')
-"""The API server's prefix: the name of a pod that does not exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class MissingPods:
-    """Pods that the API server does not let a controller create."""
-
-    owner: str  # the workload as Kind/name
-    namespace: str
-    count: int  # how many pods are missing; at least 1
-    cause: str  # the reason of the API server
-    fix: str  # the remedy, in the imperative; empty if the cause is not known
 
 
 def owner_of(obj: Mapping[str, Any]) -> str:
@@ -101,43 +83,3 @@ def _controllers(world: World, kind: str, namespace: str, name: str) -> set[str]
         for replica_set in world.all(REPLICA_SETS)
         if replica_set["metadata"]["namespace"] == namespace and owner_of(replica_set) in owners
     }
-
-
-def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods]:
-    """Return the pods of a namespace, or of all (None), that are not created; most of them first.
-
-    ReplicaSets, and so Deployments, and ReplicationControllers report this in their status; other
-    workloads do so only in events. The pods themselves are counted, because a status is written
-    later than its pods are created.
-    """
-    existing = Counter(_active_pods(world))
-    missing: list[MissingPods] = []
-    for resource in (REPLICA_SETS, CONTROLLERS):
-        for obj in world.all(resource):
-            where, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-            if namespace in (None, where):
-                missing += _missing(world, obj, existing[where, f"{resource.kind}/{name}"])
-    return sorted(missing, key=lambda pods: (-pods.count, pods.namespace, pods.owner))
-
-
-def _active_pods(world: World) -> Iterator[tuple[str, str]]:
-    """Yield namespace and controller of the pods that a ReplicaSet counts.
-
-    It counts neither deleted ones nor ended ones; a world holds none that have ended.
-    """
-    for (where, _), entry in world.objects[PODS].items():
-        pod = entry.object()
-        if not pod["metadata"].get("deletionTimestamp"):
-            yield where, owner_of(pod)
-
-
-def _missing(world: World, obj: Mapping[str, Any], existing: int) -> Iterator[MissingPods]:
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    count = int(spec.get("replicas", 1)) - existing
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == REPLICA_FAILURE and condition.get("status") == "True":
-            cause = _FORBIDDEN.sub("", str(condition.get("message") or condition.get("reason")))
-            if count > 0:
-                namespace = obj["metadata"]["namespace"]
-                fix = remedy(cause, namespace, used_up(world, namespace))
-                yield MissingPods(owner_of(obj), namespace, count, cause, fix)

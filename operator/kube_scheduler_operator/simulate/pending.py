@@ -27,9 +27,10 @@ from .diagnosis import (
 )
 from .fix import Fix
 from .kinds import Object, pod_name
+from .missing_pods import MissingPods
 from .new_nodes import ComingNode, NewNode
 from .other_schedulers import where_to_look
-from .owners import MissingPods, owner_of
+from .owners import owner_of
 from .pending_groups import unread_groups, waits_of_groups
 from .pod_groups import group_name
 from .preemption import nomination

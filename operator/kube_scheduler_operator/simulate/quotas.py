@@ -7,6 +7,7 @@ Unlike the API server, which stops at the first quota, all quotas and resources 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,8 @@ _LIMITED: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _DEMANDED: Final = (CPU, MEMORY)
 """Resources that every container has to request, or limit, if a quota has them."""
 _REQUESTS, _LIMITS = "requests.", "limits."
+_REFUSAL: Final = re.compile(r"exceeded quota: \S+, requested: (\S+), used: (\S+), limited: (\S+)")
+"""The API server's message, as `_exceeded` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,26 @@ def used_up(world: World, namespace: str) -> list[UsedUp]:
             if entry in used and _amount(entry, str(used[entry])) >= _amount(entry, hard):
                 found.append(UsedUp(name, entry, str(used[entry]), hard))
     return found
+
+
+def makes_room(spec: Mapping[str, Any], refusal: str) -> bool:
+    """Return whether the quota that a refusal names admits the pod once one with `spec` ended."""
+    match = _REFUSAL.search(refusal)
+    if match is None:
+        return False
+    requested, used, limited = (
+        dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+        for text in match.groups()
+    )
+    freed = _usage(spec)
+    try:
+        return all(
+            _amount(entry, used[entry]) - freed.get(entry, 0.0) + _amount(entry, value)
+            <= _amount(entry, limited[entry])
+            for entry, value in requested.items()
+        )
+    except (KeyError, ValueError):  # the message may be that of anything
+        return False
 
 
 class Quotas:

@@ -17,6 +17,8 @@ from .world import World
 
 DEPLOYMENT: Final = "Deployment"
 FIELD: Final = "spec.strategy.rollingUpdate"
+ENDING_FIRST: Final = "set maxSurge to 0 and maxUnavailable to 1"
+"""An old pod ends before a new one starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,17 @@ class UnfinishedRollout:
 
 def rollout_of(world: World, pod: Mapping[str, Any]) -> UnfinishedRollout | None:
     """Return the rollout of which a pod is a new one; None: it has no old ones."""
-    namespace, own = pod["metadata"]["namespace"], controller_of(pod) or {}
-    replica_set = world.get(REPLICA_SETS, str(own.get("name")), namespace)
+    own = controller_of(pod) or {}
+    replica_set = world.get(REPLICA_SETS, str(own.get("name")), pod["metadata"]["namespace"])
     if own.get("kind") != REPLICA_SETS.kind or replica_set is None:
         return None
-    owner = owner_of(replica_set)
+    return rollout_to(world, replica_set)
+
+
+def rollout_to(world: World, replica_set: Mapping[str, Any]) -> UnfinishedRollout | None:
+    """Return the rollout whose new pods are those of a ReplicaSet; None: there are no old ones."""
+    metadata = replica_set["metadata"]
+    namespace, owner = metadata["namespace"], owner_of(replica_set)
     if not owner.startswith(f"{DEPLOYMENT}/"):
         return None
     others = {
@@ -39,7 +47,7 @@ def rollout_of(world: World, pod: Mapping[str, Any]) -> UnfinishedRollout | None
         for other in world.all(REPLICA_SETS)
         if other["metadata"]["namespace"] == namespace
         and owner_of(other) == owner
-        and other["metadata"]["name"] != own.get("name")
+        and other["metadata"]["name"] != metadata["name"]
     }
     if not others:
         return None

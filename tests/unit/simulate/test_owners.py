@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.simulate.owners import MissingPods, missing_pods, pods_of
+from kube_scheduler_operator.simulate.missing_pods import MissingPods, missing_pods
+from kube_scheduler_operator.simulate.owners import pods_of
 from kube_scheduler_operator.simulate.world import World
 
 QUOTA = (
@@ -213,3 +214,28 @@ def test_all_that_is_used_up_of_quotas_is_named_at_once() -> None:
     )
     quota["spec"]["scopes"] = ["BestEffort"]
     assert "raise" not in fix("failed quota: q: must specify requests.cpu for: pause")
+
+
+@pytest.mark.parametrize(("old", "helps"), [("1", True), ("500m", False)])
+def test_an_old_pod_of_a_rollout_makes_room_in_a_quota_if_it_uses_enough(
+    old: str, helps: bool
+) -> None:
+    running = {
+        "nodeName": "a",
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": old}}}],
+    }
+    cluster = world(
+        owned("ReplicaSet", "web-1", "Deployment/web", spec={"replicas": 1}),
+        owned("ReplicaSet", "web-5d9", "Deployment/web", spec={"replicas": 1},
+              status=refused(QUOTA)),
+        owned("Pod", "one", "ReplicaSet/web-1", spec=running),
+    )  # fmt: skip
+    (found,) = missing_pods(cluster)
+    earlier = (
+        "let an old pod end before a new one starts: set maxSurge to 0 and maxUnavailable to 1 in "
+        "Deployment shop/web; or "
+    )
+    assert (
+        found.fix
+        == (earlier if helps else "") + "raise ResourceQuota shop/compute, or request less"
+    )

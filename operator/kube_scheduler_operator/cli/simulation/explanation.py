@@ -19,7 +19,8 @@ from ...kube.resource import PODS
 from ...simulate.decided_by import framed
 from ...simulate.diagnosis import Diagnosis
 from ...simulate.kinds import Object, pod_name
-from ...simulate.owners import MissingPods, ended_pods_of, missing_pods, pods_of
+from ...simulate.missing_pods import MissingPods, missing_pods
+from ...simulate.owners import ended_pods_of, pods_of
 from ...simulate.pod_groups import group_name, groups_named
 from ...simulate.why import explain
 from ...simulate.why_group import explain_group

@@ -12,7 +12,7 @@ from ...simulate.decisions import NO_SCHEDULER
 from ...simulate.diagnosis import Awaited, Decision, Diagnosis, GroupDiagnosis
 from ...simulate.fix import Fix
 from ...simulate.group_diagnosis import GroupExplanation
-from ...simulate.owners import MissingPods
+from ...simulate.missing_pods import MissingPods
 from ...simulate.pending import WaitingGroup, WaitingPods
 from ...simulate.preemption import end_of
 from ...simulate.world import EndedPod

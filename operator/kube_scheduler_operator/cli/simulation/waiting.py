@@ -8,7 +8,7 @@ from typing import Final
 
 from ...base.field_types import document_of
 from ...simulate.decided_by import framed
-from ...simulate.owners import missing_pods
+from ...simulate.missing_pods import missing_pods
 from ...simulate.pending import WaitingPods, waiting_groups
 from ...simulate.world import content_hash
 from ..cluster.answers import ClusterAnswer, ClusterQuestion, answering, refuse_contexts

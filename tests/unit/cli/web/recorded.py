@@ -23,6 +23,7 @@ from kube_scheduler_operator.simulate.decided_by import (
 from kube_scheduler_operator.simulate.diagnosis import Cause, Decision, Diagnosis, Group, Score
 from kube_scheduler_operator.simulate.edits import Edit
 from kube_scheduler_operator.simulate.fix import Fix
+from kube_scheduler_operator.simulate.missing_pods import MissingPods
 from kube_scheduler_operator.simulate.node_answer import (
     BiggestPod,
     Fragmentation,
@@ -33,7 +34,6 @@ from kube_scheduler_operator.simulate.node_answer import (
     ResourceUse,
     ShapeRoom,
 )
-from kube_scheduler_operator.simulate.owners import MissingPods
 from kube_scheduler_operator.simulate.pending import WaitingGroup, WaitingPods
 from kube_scheduler_operator.simulate.placements import PlacementOutcome
 from kube_scheduler_operator.simulate.scenario import Prepared, Scenario
