@@ -13,7 +13,7 @@ from .conftest import Cluster, content
 
 async def test_history_is_newest_first_with_changes_and_nodes(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 2, "b": 1})
-    cluster.revision(1, content(), reason="content was lost")
+    cluster.revision(1, content(), reason="a was created,b was created")
     cluster.revision(2, content(logLevel="Debug"))
     cluster.revision(3, content("NoScoring"), outcome=names.OUTCOME_FAILED, message="it crashed")
     done = await cluster.run("history")
@@ -25,7 +25,7 @@ async def test_history_is_newest_first_with_changes_and_nodes(cluster: Cluster) 
     assert "2    2026-01-02T00:00:00Z  installed   runs on a" in lines
     assert lines[-2:] == [
         "1    2026-01-01T00:00:00Z  installed   runs on b",
-        "     the oldest one that is known: content was lost",
+        "     the oldest one that is known; it was made because a was created, b was created",
     ]
 
 

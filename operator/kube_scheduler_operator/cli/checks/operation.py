@@ -348,7 +348,7 @@ def objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     yield from unobserved_objects(facts)
     if observed:
         yield from _outdated(facts, "each object's status")
-    yield f"{count} objects are accepted and available"
+    yield f"{count} objects are accepted and available" if count else "no object exists"
 
 
 def unobserved_objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -435,7 +435,8 @@ def secondary_schedulers(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     schedulers = facts.kinds[kinds.SECONDARY_SCHEDULERS.kind].get()
     for name, obj in sorted(schedulers.items()):
         yield from _secondary_problems(facts, name, obj, facts.secondaries[name].get())
-    yield f"all {len(schedulers)} have their Pods and renew their Leases"
+    count = len(schedulers)
+    yield f"all {count} have their Pods and renew their Leases" if count else "no object exists"
 
 
 def _secondary_problems(

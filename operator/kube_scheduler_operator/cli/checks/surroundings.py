@@ -122,7 +122,8 @@ def nodes(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             else f"see `kubectl describe node {names[0]}`",
             CheckState.FAILED if facts.platform.owns_static_pods else CheckState.WARNING,
         )
-    yield f"{len(checked)} of {len(checked)} nodes are Ready and have disk and memory"
+    kind = "control-plane nodes" if facts.platform.owns_static_pods else "nodes"
+    yield f"{len(checked)} of {len(checked)} {kind} are Ready and have disk and memory"
 
 
 def clocks(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -191,7 +192,7 @@ def _validity(
         return
     expires, name = min((expires, certificate.name) for expires, certificate in known)
     left = (expires - now).total_seconds() / 86400
-    yield f"the first one, of {name}, expires in {_days(left)}"
+    yield f"that of {name} expires first, in {_days(left)}"
 
 
 def _days(days: float) -> str:

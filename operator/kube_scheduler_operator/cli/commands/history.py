@@ -55,17 +55,17 @@ def render(report: Sequence[RevisionEntry]) -> str:
             lines += [f"     {line}" for line in revision.message.splitlines()]
         if revision.placements:
             lines.append(f"     placements: {revision.placements}")
+        # OpenShift's form: sentences without a space between them.
+        made_by = ", ".join(each.strip() for each in revision.reason.split(","))
         if revision.changes is None:
-            lines.append(f"     the oldest one that is known: {revision.reason}")
+            lines.append(f"     the oldest one that is known; it was made because {made_by}")
         elif revision.changes:
             if revision.compared_with != revision.revision - 1:
                 lines.append(f"     compared with revision {revision.compared_with}:")
             lines += [f"     - {change}" for change in revision.changes]
             lines += [f"     by: {edit}" for edit in revision.edits]
         else:
-            lines.append(
-                f"     same content as revision {revision.compared_with}: {revision.reason}"
-            )
+            lines.append(f"     same content as revision {revision.compared_with}: {made_by}")
     return text_of(lines)
 
 

@@ -208,7 +208,7 @@ def test_the_clock_of_this_machine_is_compared_as_well() -> None:
         (-1, CheckState.FAILED, "expired at 2026-11-25 12:00 UTC"),
         (0.5, CheckState.WARNING, "expires in 12 hours"),
         (13, CheckState.WARNING, "expires in 13 days"),
-        (90, CheckState.OK, "of your kubeconfig, expires in 90 days"),
+        (90, CheckState.OK, "that of your kubeconfig expires first, in 90 days"),
     ],
 )
 @pytest.mark.parametrize(
@@ -226,6 +226,18 @@ def test_a_certificate_is_reported_before_it_expires(
 
 def test_a_cluster_without_a_visible_control_plane_is_not_kubeadms() -> None:
     assert "managed" in one("nodes", nodes=[obj("worker")]).hint
+
+
+def test_only_the_nodes_that_are_checked_are_counted() -> None:
+    nodes = [obj("cp", labels={"node-role.kubernetes.io/control-plane": ""}), obj("worker")]
+    assert one("nodes", nodes=nodes).cause.startswith("1 of 1 control-plane nodes are Ready")
+    assert one("nodes", platform=MANAGED, nodes=nodes).cause.startswith("2 of 2 nodes are Ready")
+
+
+@pytest.mark.parametrize("name", ["objects", "secondary-schedulers"])
+def test_a_check_of_no_object_states_that(name: str) -> None:
+    nothing: dict[str, Observed[Any]] = {kind: Observed({}) for kind, _ in _OBJECTS}
+    assert one(name, kinds=nothing).cause == "no object exists"
 
 
 # --- what an installation meets ---------------------------------------------------------------
