@@ -100,10 +100,11 @@ def demonstrate(terminal: Terminal) -> list[Section]:
             ),
         ),
         Section(
-            "What will this edit do",
+            "What will another profile do",
             "An edit of a profile changes no running pod, but the next ones. `--replay` places all "
             "running pods again, in\nthe order of their creation. Two profiles beside each other, "
-            f"for {PODS} pods on {NODES} nodes:",
+            f"for {PODS} pods on {NODES} nodes; `--svg` draws them:\n\n"
+            f"![{PODS} pods with two profiles]({PICTURE.name})",
             (
                 run(
                     "simulate --replay --profile LowNodeUtilization --profile HighNodeUtilization "
@@ -115,7 +116,6 @@ def demonstrate(terminal: Terminal) -> list[Section]:
     PICTURE.write_text((folder / "nodes.svg").read_text())
     filtering = Section(
         "What will this edit do",
-        f"![{PODS} pods with two profiles]({PICTURE.name})\n\n"
         "A configuration with a required node affinity, compared with today's. In a cluster, "
         "`kubectl scheduler diff -f\nFILE --placements` reports the same for an edited Scheduler, "
         "KubeScheduler, SchedulerProfile or\nKubeSchedulerConfiguration, and which running pods "
