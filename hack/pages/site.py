@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster import paths
-from pages import site_fields, site_navigation, site_source
+from pages import site_fields, site_navigation, site_search, site_source
 
 DEFAULT: Final = paths.REPOSITORY / "build" / "site"
 _THEME: Final = Path(__file__).parent / "site_theme"
@@ -67,9 +67,8 @@ def build(folder: Path, name: str, repository: str = "") -> None:
     with tempfile.TemporaryDirectory(prefix="site-") as scratch:
         pages, made = Path(scratch, "pages"), Path(scratch, "made")
         site_source.write(source, pages)
-        scorer = Path(scratch, "scorer.js")
-        scorer.write_text(_keywords(navigation) + (_THEME / "scorer.js").read_text())
-        _run_sphinx(pages, made, _settings(name, scorer))
+        _run_sphinx(pages, made, _settings(name))
+        site_search.write(made, _keywords(navigation))
         shutil.rmtree(folder / name, ignore_errors=True)
         shutil.copytree(made, folder / name)
     write_versions(folder)
@@ -99,13 +98,12 @@ def _order(name: str) -> tuple[bool, list[int], str]:
     return name.lstrip("v")[:1].isdigit(), numbers, "" if "-" in name else "~"
 
 
-def _keywords(navigation: site_navigation.Navigation) -> str:
-    """What people type, by the page that they look for, for the order of the search."""
-    by_page = {
-        str(site_navigation.site_path(page).with_suffix("")): [word.lower() for word in words]
+def _keywords(navigation: site_navigation.Navigation) -> dict[str, tuple[str, ...]]:
+    """What people type, by the page that they look for."""
+    return {
+        str(site_navigation.site_path(page).with_suffix("")): words
         for page, words in navigation.keywords.items()
     }
-    return f"const siteKeywords = {json.dumps(by_page)};\n"
 
 
 def _run_sphinx(pages: Path, made: Path, settings: Mapping[str, Any]) -> None:
@@ -137,7 +135,7 @@ def _run_sphinx(pages: Path, made: Path, settings: Mapping[str, Any]) -> None:
         page.write_text(text, encoding="utf-8")
 
 
-def _settings(name: str, scorer: Path) -> dict[str, Any]:
+def _settings(name: str) -> dict[str, Any]:
     return {
         "project": "kube-scheduler-operator",
         "version": name,
@@ -148,7 +146,6 @@ def _settings(name: str, scorer: Path) -> dict[str, Any]:
         "html_static_path": [str(_THEME / "static")],
         "html_css_files": ["site.css"],
         "html_js_files": [f"../../{_VERSIONS}", "versions.js"],
-        "html_search_scorer": str(scorer),
         "html_copy_source": False,
         "html_show_sourcelink": False,
         "html_show_copyright": False,

@@ -17,6 +17,8 @@ from pages.site_navigation import Navigation, site_path
 
 _FENCE: Final = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
+_NO_PROSE: Final = re.compile(r"[#|<!]|[-*] |\d+\. ")
+"""How a heading, a table, a comment, a picture or a list begins."""
 _PROSE: Final = frozenset({"console", "mermaid", "text", ""})
 """Languages that stay without colours: a terminal's output has none."""
 _CODE_FILES: Final = frozenset({".py", ".go"})
@@ -72,9 +74,9 @@ def first_sentence(text: str) -> str:
     """What a page is about: the first sentence of its first paragraph, without markup."""
     for paragraph in re.sub(_FENCE, "", text).split("\n\n"):
         line = " ".join(paragraph.split())
-        if line and line[0] not in "#|<-*!`" and not line[0].isdigit():
+        if line and not _NO_PROSE.match(line):
             line = _LINK.sub(r"\2", line).replace("**", "")
-            return re.split(r"(?<=[a-z`)])[.:](?= [A-Z]|$)", line)[0].rstrip(".:") + "."
+            return re.split(r"(?<=[A-Za-z\d`)])[.:](?= [A-Z`]|$)", line)[0].rstrip(".:") + "."
     return ""
 
 
@@ -102,7 +104,7 @@ def _contents(source: Source) -> Iterator[str]:
             continue
         yield f"## {part.title}\n"
         for page in part.pages:
-            text = source.text(page)
+            text = _converted(source, page, set())
             about = first_sentence(text)
             yield f"* [{title(text)}]({site_path(page)})" + (f": {about}" if about else "")
         yield f"\n```{{toctree}}\n:hidden:\n:caption: {part.title}\n"
@@ -115,7 +117,7 @@ def _converted(source: Source, page: PurePosixPath, copied: set[PurePosixPath]) 
 
     def link(match: re.Match[str]) -> str:
         mark, text, target = match.groups()
-        text = _LINK.sub(link, text)
+        text = _named(source, page, _LINK.sub(link, text), target)
         fits = _fitting(source, page, target, copied)
         return f"{mark}[{text}]({fits})" if fits else text
 
@@ -128,6 +130,13 @@ def _converted(source: Source, page: PurePosixPath, copied: set[PurePosixPath]) 
         parts.append(f"{indent}{marks}{shown}\n{body}{indent}{marks}")
         end = fence.end()
     return "".join(parts) + _LINK.sub(link, text[end:])
+
+
+def _named(source: Source, page: PurePosixPath, text: str, target: str) -> str:
+    """The text of a link; a page of the site has its title, the name of a file is a forge's."""
+    path = PurePosixPath(os.path.normpath(page.parent / target.partition("#")[0]))
+    named = text in (path.name, str(path)) and path in source.pages
+    return title(source.text(path)) if named else text
 
 
 def _fitting(source: Source, page: PurePosixPath, target: str, copied: set[PurePosixPath]) -> str:

@@ -41,6 +41,46 @@ SEARCHES: Final = {
     "quickstart": ("getting-started",),
     "defaultConstraints": ("rules", "autoscalers"),
     "feature gates": ("configuration",),
+    "pods pending after node added": ("placements", "symptoms"),
+    "change scheduler profile": ("configuration", "guides/one-object"),
+    "argo cd out of sync": ("gitops",),
+    "prometheus not installed": ("metrics", "symptoms"),
+    "how to install": ("getting-started", "project/README"),
+    "install with helm": ("operations", "project/README"),
+    "remove operator": ("operations",),
+    "rollback configuration": ("gitops", "kubectl-scheduler"),
+    "undo an edit": ("kubectl-scheduler",),
+    "scheduler log level": ("guides/one-object", "configuration"),
+    "edit kube-scheduler.yaml": ("migrate/kubeadm", "adoption", "operations"),
+    "two schedulers same node": ("assignment", "managed"),
+    "why is my pod on this node": ("placements",),
+    "drain node": ("placements", "operations"),
+    "permission denied forbidden": ("rights",),
+    "image pull error operator": ("troubleshooting", "symptoms"),
+    "air gapped registry": ("where-it-runs",),
+    "kubeadm upgrade": ("kubeadm", "upgrading"),
+    "autoscaler does not add nodes": ("autoscalers",),
+    "custom plugin": ("secondary-schedulers",),
+    "scheduler crash loop": ("traps", "troubleshooting"),
+    "validate in CI": ("reports",),
+    "github actions": ("reports",),
+    "resources of the scheduler pod": ("operator-settings",),
+    "spread pods across zones": ("placements", "packing"),
+    "high availability standby": ("operations",),
+    "what is a revision": ("glossary", "concepts"),
+    "web ui console": ("console",),
+    "kind cluster": ("getting-started",),
+    "openshift": ("migrate/openshift", "operations"),
+    "nodes unbalanced load": ("load-aware", "guides/real-load"),
+    "certificate expired": ("alerts", "troubleshooting"),
+    "webhook timeout": ("assignment",),
+    "no matches for kind": ("symptoms",),
+    "downgrade": ("upgrading", "versions"),
+    "must-gather support": ("kubectl-scheduler",),
+    "terminology": ("glossary",),
+    "pause operator": ("operations",),
+    "approve an edit": ("operator-settings", "kubectl-scheduler"),
+    "flux kustomization not ready": ("gitops",),
 }
 """What a person types, and the pages of which one is among the first three results."""
 
@@ -175,6 +215,19 @@ def test_what_a_person_types_finds_the_page(typed: str, built: Path, page: Page)
     )
     names = list(dict.fromkeys(link.partition(".html")[0] for link in links))
     assert set(names[:3]) & set(SEARCHES[typed]), names[:6]
+
+
+def test_a_result_leads_to_its_section(built: Path, page: Page) -> None:
+    page.goto((built / "search.html").as_uri() + "?q=uninstall+operator")
+    first = page.locator("#search-results ul.search li a").first
+    assert first.inner_text() == "Operations > Uninstall"
+    assert (first.get_attribute("href") or "").startswith("operations.html#uninstall")
+
+
+def test_some_of_the_words_are_enough(built: Path, page: Page) -> None:
+    page.goto((built / "search.html").as_uri() + "?q=grafana+xyzzy")
+    first = page.locator("#search-results ul.search li a").first
+    assert (first.get_attribute("href") or "").startswith("dashboards.html")
 
 
 def test_a_page_is_found_from_the_field_of_every_page(built: Path, page: Page) -> None:
