@@ -218,7 +218,7 @@ async def test_undo_shows_what_an_edited_profile_was(cluster: Cluster) -> None:
     done = await cluster.run("rollout", "undo", "--to-revision", "1", "--yes")
     assert done.code == 1
     assert done.out.splitlines() == [
-        "Nothing is written: what it would write is that of revision 1 already.",
+        "Nothing is written: the settings that undo restores are those of revision 1.",
         "Objects that undo does not write, edited since revision 1:",
         "  - SchedulerProfile team was edited",
         "      - profile team: percentageOfNodesToScore: 5 → 9",

@@ -186,7 +186,9 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
 def _show(undo: Undo) -> None:
     edits, together = undo.remaining.edits, undo.remaining.together
     if not undo.patch and edits:
-        print_lines(f"Nothing is written: what it would write is that of {undo.target} already.")
+        print_lines(
+            f"Nothing is written: the settings that undo restores are those of {undo.target}."
+        )
     elif not undo.patch:
         print_lines(f"The settings of {undo.target} are already in use.")
     else:
