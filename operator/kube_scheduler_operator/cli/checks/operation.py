@@ -49,7 +49,8 @@ INFORMATIONAL: Final = (
 )
 """Conditions without the suffix Degraded that are warnings if True, also in `status`."""
 
-_ASSIGNMENT_PAGE: Final = "secondary-schedulers.md"
+_ASSIGNMENT_PAGE: Final = "assignment.md"
+_ASSIGNMENT_INSTALLED: Final = "assignment.md#installing-it"
 _INSTALL: Final = "run kubectl scheduler check --pre, then install the operator"
 NO_KUBESCHEDULER: Final = CheckProblem(
     f'KubeScheduler "{names.CLUSTER}" does not exist',
@@ -314,7 +315,8 @@ def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         "scheduler",
         "new Pods stay Pending until a scheduler leads: see kubectl scheduler status --verbose",
     )
-    yield f"{len(pods)} schedulers are Ready, and the Lease {place} is renewed"
+    ready = "1 scheduler is" if len(pods) == 1 else f"{len(pods)} schedulers are"
+    yield f"{ready} Ready, and the Lease {place} is renewed"
 
 
 def _why_not_ready(node: Object, pod: operand_pods.OperandPod) -> str:
@@ -436,7 +438,12 @@ def secondary_schedulers(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     for name, obj in sorted(schedulers.items()):
         yield from _secondary_problems(facts, name, obj, facts.secondaries[name].get())
     count = len(schedulers)
-    yield f"all {count} have their Pods and renew their Leases" if count else "no object exists"
+    every = (
+        "it has its Pods and renews its Lease"
+        if count == 1
+        else f"all {count} have their Pods and renew their Leases"
+    )
+    yield every if count else "no object exists"
 
 
 def _secondary_problems(
@@ -552,7 +559,9 @@ def _why_not_applied(facts: ClusterFacts) -> str:
 
 def _without_way(cause: str, component: str) -> CheckProblem:
     apply = f"kubectl apply --server-side -k deploy/assignment/{component}"
-    return CheckProblem(cause, f"{apply} (Helm: assignment.enabled=true)", link=_ASSIGNMENT_PAGE)
+    return CheckProblem(
+        cause, f"{apply} (Helm: assignment.enabled=true)", link=_ASSIGNMENT_INSTALLED
+    )
 
 
 def _why_unanswered(facts: ClusterFacts) -> str:

@@ -16,7 +16,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, Platform
 from kube_scheduler_operator.base.recognition import Recognition
 from kube_scheduler_operator.cli.adoption.input import from_files, read_node_files
-from kube_scheduler_operator.cli.checks import condition_hints
+from kube_scheduler_operator.cli.checks import condition_hints, operation
 from kube_scheduler_operator.cli.checks.check import (
     AssignmentTrial,
     CheckResult,
@@ -86,6 +86,8 @@ LINKS = {
     "where-it-runs.md#versions",
     "secondary-schedulers.md",
     "rights.md",
+    operation._ASSIGNMENT_PAGE,
+    operation._ASSIGNMENT_INSTALLED,
 }
 
 
@@ -600,14 +602,14 @@ def secondary_facts(
 @pytest.mark.parametrize(
     ("facts", "state", "part"),
     [
-        (secondary_facts(), CheckState.OK, "all 1"),
+        (secondary_facts(), CheckState.OK, "it has its Pods"),
         (secondary_facts(has_deployment=False), CheckState.FAILED, "has no Deployment x/packed"),
         (secondary_facts(()), CheckState.FAILED, "has no Pod in x"),
         (secondary_facts((False, False)), CheckState.FAILED, "no Pod of SecondaryScheduler"),
         (secondary_facts((True, False)), CheckState.WARNING, "1 of 2 Pods"),
         (secondary_facts(age=60), CheckState.FAILED, "has not renewed it since"),
         (secondary_facts(lost="packed-config-1"), CheckState.FAILED, "no ConfigMap x/packed-con"),
-        (secondary_facts((), replicas=0), CheckState.OK, "all 1"),
+        (secondary_facts((), replicas=0), CheckState.OK, "it has its Pods"),
     ],
 )
 def test_a_secondary_scheduler_is_what_runs_of_it(
@@ -662,6 +664,7 @@ def test_what_applies_an_assignment_must_exist_and_answer(
     operator = {"status": {"readyReplicas": ready}}
     found = one("assignment", assignment_way=way, webhook_service={}, deployment=operator, **facts)
     assert (found.state, part in found.cause) == (state, True)
+    assert state is CheckState.OK or found.link.startswith("assignment.md")
 
 
 @pytest.mark.parametrize(
