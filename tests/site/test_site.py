@@ -16,7 +16,7 @@ from pages import site, site_fields, site_navigation, site_source
 
 from .conftest import VERSIONS
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(300, func_only=True)  # the first one builds the site
 
 SEARCHES: Final = {
     "pod pending": ("symptoms", "placements", "troubleshooting"),
