@@ -5,6 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from .foreign_text import foreign
+from .limits import FOREIGN_NAME
 
 _LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*", re.IGNORECASE | re.ASCII)
@@ -25,3 +29,14 @@ def url_host(address: str) -> str:
     if isinstance(ip, ipaddress.IPv4Address):
         return str(ip)
     return "" if ip.scope_id else f"[{ip}]"
+
+
+def shown_url(url: str) -> str:
+    """Return a URL to be shown: as one line, without user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(not a URL)"
+    _, _, place = parts.netloc.rpartition("@")
+    shown = urlunsplit((parts.scheme, place, parts.path, "", "")).rstrip("/")
+    return foreign(shown, FOREIGN_NAME)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ..base.objects import entries
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..config.language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
@@ -13,6 +14,8 @@ from ..config.language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 PLACEMENT_FIELDS: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
 """Fields that decide placements; back-offs decide only when, other fields concern the process."""
 SPY: Final = "spy"
+_NEVER_CALLED: Final = "http://simulation.invalid"
+"""kube-scheduler demands a URL of an extender without verbs, and does not call it."""
 OFF: Final = {"disabled": [{"name": "*"}]}
 """A list of plugins without any."""
 _AFTER_FILTER: Final = (
@@ -79,12 +82,15 @@ def simulated(
     """Return the configuration to run.
 
     `config` is the cluster's own; `extenders`, which are served in process, replace its extenders.
+    Resources that others of these manage are ignored as in the cluster.
     """
     kept = {field: copy.deepcopy(config[field]) for field in PLACEMENT_FIELDS if field in config}
     configuration = {**default_configuration(), **kept}
     configuration["profiles"] = [*profiles_of(config), *profiles]
     chosen = list(extenders)
-    configuration.pop("extenders", None)
+    known = {resource["name"] for own in chosen for resource in own.get("managedResources") or ()}
+    ignored = configuration.pop("extenders", ())
+    chosen += _silent(ignored, known)
     if chosen:
         configuration["extenders"] = chosen
     return {
@@ -95,6 +101,22 @@ def simulated(
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": 1,
     }
+
+
+def without_calls(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration whose extenders only make NodeResourcesFit ignore resources."""
+    kept = {key: value for key, value in config.items() if key != "extenders"}
+    silent = list(_silent(config.get("extenders"), ()))
+    return {**kept, "extenders": silent} if silent else kept
+
+
+def _silent(extenders: Any, known: Container[str]) -> Iterator[dict[str, Any]]:
+    """Yield entries without verbs, for the resources that are ignored and not `known`."""
+    for extender in entries(extenders):
+        managed = entries(extender.get("managedResources"))
+        ignored = [one for one in managed if one.get("ignoredByScheduler")]
+        if resources := [dict(one) for one in ignored if one.get("name") not in known]:
+            yield {"urlPrefix": _NEVER_CALLED, "managedResources": resources}
 
 
 def spying_extender(url: str, *, last: bool = False) -> dict[str, Any]:

@@ -47,13 +47,20 @@ class DecidedBy:
             return False
         return Version.parse(own).short != Version.parse(used).short
 
-    def of(self, scheduler_name: str) -> DecidedBy:
-        """Return it for one schedulerName."""
+    def of(self, scheduler_name: str, left_out: Iterable[str] | None = None) -> DecidedBy:
+        """Return it for one schedulerName, and with these extenders that are left out."""
         serving = tuple(one for one in self.configurations if scheduler_name in one.names)[:1]
+        if left_out is not None:
+            serving = tuple(replace(one, left_out=tuple(left_out)) for one in serving)
         return replace(self, configurations=serving)
 
-    def first_line(self) -> Iterator[str]:
-        """Yield a sentence that comes before the answer: that another version decided."""
+    def first_lines(self) -> Iterator[str]:
+        """Yield what comes before the answer: why it may not be that of the cluster."""
+        yield from self.substitute()
+        yield from without_extenders((self,))
+
+    def substitute(self) -> Iterator[str]:
+        """Yield a sentence that another version decides than in the cluster."""
         if not self.is_substitute:
             return
         instead = f"{self.cluster.version} ({self.cluster.origin})"
@@ -89,16 +96,35 @@ class DecidedBy:
         return f"{what}, with {''.join(origins)}"
 
 
+def without_extenders(decided: Iterable[DecidedBy | None]) -> Iterator[str]:
+    """Yield a sentence about the extenders of the cluster that take no part in an answer."""
+    configurations = (one for by in decided if by is not None for one in by.configurations)
+    titles = list(dict.fromkeys(title for one in configurations for title in one.left_out))
+    if not titles:
+        return
+    named = " and ".join(titles)
+    takes, it = ("takes", "it") if len(titles) == 1 else ("take", "they")
+    yield (
+        f"{named[0].upper()}{named[1:]} {takes} no part in this answer, although kube-scheduler "
+        f"asks {'it' if len(titles) == 1 else 'them'}: {it} may reject nodes, or prefer others."
+    )
+
+
 def framed(
     decided_by: DecidedBy | None,
     lines: Iterable[str],
     notes: Iterable[str],
     *,
     with_configurations: bool = True,
+    compared: Iterable[DecidedBy | None] = (),
 ) -> Iterator[str]:
-    """Yield an answer as text: what decided it comes first if it matters, and otherwise last."""
+    """Yield an answer as text: what decided it comes first if it matters, and otherwise last.
+
+    `compared` has what decided the other columns of an answer.
+    """
     if decided_by is not None:
-        yield from decided_by.first_line()
+        yield from decided_by.substitute()
+    yield from without_extenders((decided_by, *compared))
     yield from lines
     if decided_by is not None:
         yield f"note: {decided_by.note() if with_configurations else decided_by.program()}"

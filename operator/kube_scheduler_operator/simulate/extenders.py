@@ -67,6 +67,32 @@ class SimulatedExtender:
         return {**entry, "urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": _TIMEOUT}
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOutExtender:
+    """An extender that takes no part, and could decide where a pod fits."""
+
+    title: str  # for messages
+    resources: tuple[str, ...] = ()  # it sees only pods that request one of them; empty: all pods
+
+    def sees(self, pod: Object) -> bool:
+        """Whether kube-scheduler asks it about a pod (`HTTPExtender.IsInterested`)."""
+        spec = pod["spec"]
+        containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+        amounts = (container.get("resources") or {} for container in containers)
+        names = {
+            name
+            for amount in amounts
+            for field in ("requests", "limits")
+            for name in amount.get(field) or ()
+        }
+        return not self.resources or not names.isdisjoint(self.resources)
+
+
+def seeing(extenders: Sequence[LeftOutExtender], pod: Object) -> list[str]:
+    """Return the titles of those that kube-scheduler asks about a pod."""
+    return [extender.title for extender in extenders if extender.sees(pod)]
+
+
 class InProcessExtenders:
     """The extenders of one run, with a view of the nodes of their own.
 

@@ -25,6 +25,7 @@ from .diagnosis import (
     Diagnosis,
     outcome_of_fitting,
 )
+from .extenders import seeing
 from .fix import Fix
 from .kinds import Object, pod_name
 from .missing_pods import MissingPods
@@ -185,5 +186,5 @@ def _fitting(pod: Object, options: RunOptions, idle: str) -> tuple[str, str]:
 def _unless(pod: Object, options: RunOptions) -> str:
     """Name the extenders that may reject a pod although it fits."""
     service = serving(options, pod["spec"]["schedulerName"])
-    left_out = service.options.left_out if service.options is not None else ()
+    left_out = seeing(service.options.left_out, pod) if service.options is not None else ()
     return f", unless {' or '.join(left_out)} rejects it, which is left out" if left_out else ""

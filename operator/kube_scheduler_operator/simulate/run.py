@@ -33,7 +33,7 @@ from .decisions import (
     unknown_scheduler,
 )
 from .device_claims import users_of_claims, without_users
-from .extenders import InProcessExtenders, SimulatedExtender
+from .extenders import InProcessExtenders, LeftOutExtender, SimulatedExtender
 from .image_names import with_images_of
 from .kinds import IMPOSSIBLE, PODS, RESOURCE_CLAIMS, Object, new_object, pod_name
 from .nominations import Nominations, nominated
@@ -77,7 +77,7 @@ class OtherScheduler:
     config: Mapping[str, Any] = field(default_factory=dict)  # its KubeSchedulerConfiguration
     flags: Sequence[str] = ()
     extenders: tuple[SimulatedExtender, ...] = ()
-    left_out: tuple[str, ...] = ()  # its extenders that do not take part, for messages
+    left_out: tuple[LeftOutExtender, ...] = ()  # its extenders that do not take part
     problem: str = ""  # why it cannot be simulated; empty: it can
 
 
@@ -92,7 +92,7 @@ class RunOptions:
     # our own extenders, which take part in process; they see probes only if their schedulerName is
     # in `extended`
     extenders: tuple[SimulatedExtender, ...] = ()
-    left_out: tuple[str, ...] = ()  # extenders that do not take part, for messages
+    left_out: tuple[LeftOutExtender, ...] = ()  # extenders that do not take part
     # seconds since 1970 at which the world was read; None: it is current. Measured loads of nodes
     # are valid for some minutes.
     now: float | None = None

@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ..base.objects import mapping
+from ..base.hosts import shown_url
+from ..base.objects import entries, mapping
 from ..config.effective.attachment import name_of
 from ..config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
 from ..config.effective.extenders.entry import agent_name, agent_of, agent_verbs, check_entry
@@ -26,7 +27,7 @@ from ..scheduling.policies.policy import (
     policy_class,
     read_arguments,
 )
-from .extenders import SimulatedExtender
+from .extenders import LeftOutExtender, SimulatedExtender
 
 _PORT = 5401
 
@@ -42,12 +43,11 @@ def version_of(text: str) -> Version:
 class Extenders(NamedTuple):
     simulated: tuple[SimulatedExtender, ...]  # those that take part
     notes: tuple[str, ...]  # what is not considered, a sentence each
-    # those that do not take part and could decide where a pod fits, for messages
-    left_out: tuple[str, ...]
+    left_out: tuple[LeftOutExtender, ...]  # those that could decide where a pod fits
 
 
 def simulated_extenders(
-    entries: Sequence[Mapping[str, Any]],
+    configured: Sequence[Mapping[str, Any]],
     objects: Iterable[Mapping[str, Any]],
     load_policies: Iterable[Mapping[str, Any]],
     version: Version,
@@ -56,18 +56,20 @@ def simulated_extenders(
 ) -> Extenders:
     """Return the extenders of a simulation.
 
-    `entries` are the `extenders` of the configuration. With `attach`, SchedulerExtenders of the
+    `configured` are the `extenders` of the configuration. With `attach`, SchedulerExtenders of the
     control plane's scheduler take part even without an entry, because the operator has not made it.
     """
     extenders = {name_of(obj): mapping(obj.get("spec")) for obj in objects}
     policies = {name_of(obj): obj for obj in load_policies}
     simulated: list[SimulatedExtender] = []
     notes: list[str] = []
-    missing: list[str] = []
+    missing: list[LeftOutExtender] = []
 
     def leave_out(label: str, reason: str, entry: Mapping[str, Any]) -> None:
         if entry.get("filterVerb") or entry.get("prioritizeVerb"):
-            missing.append(label)
+            managed = entries(entry.get("managedResources"))
+            resources = tuple(str(resource.get("name")) for resource in managed)
+            missing.append(LeftOutExtender(label, resources))
         notes.append(f"{label} is left out: {reason}")
 
     def take(name: str, entry: Mapping[str, Any]) -> None:
@@ -76,13 +78,13 @@ def simulated_extenders(
         except (ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError) as error:
             leave_out(f"SchedulerExtender {name}", str(error), entry)
 
-    for entry in entries:
+    for entry in configured:
         url = str(entry.get("urlPrefix") or "").rstrip("/")
         name = agent_name(url)
         spec = extenders.get(name)
         if spec is None or agent_of(spec) is None:
             leave_out(
-                f"the extender {url}",
+                f"the extender {shown_url(url)}",
                 "only agents of SchedulerExtenders can be simulated, and calling another one would "
                 "be real",
                 entry,

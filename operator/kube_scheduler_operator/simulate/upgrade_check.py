@@ -13,6 +13,7 @@ from typing import Any
 from ..config.effective.secondary.scheduler import CONTROL_PLANE
 from ..config.effective.upgrades import RecordedUpgrade, Upgrade, UpgradedContent
 from ..config.language.versions import Version
+from .configuration import without_calls
 from .edit_effect import effect_of
 from .process import NEXT_ADDRESS, LaunchedProgram, binary_version
 from .run import RunOptions
@@ -106,7 +107,7 @@ class PodTrials:
         return replace(
             self.options,
             binary=program.binary,
-            config={key: value for key, value in content.config.items() if key != "extenders"},
+            config=without_calls(content.config),
             flags=content.gate_flags,
             extenders=extenders.simulated,
             left_out=extenders.left_out,

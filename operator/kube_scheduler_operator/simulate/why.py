@@ -24,6 +24,7 @@ from .constraint import Constraint, Rank
 from .constraints import MOST_TRIED, constraints_of, number_of_pods, tried, without
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision, failed_attempt
 from .diagnosis import Cause, Decision, Diagnosis, Group
+from .extenders import seeing
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
 from .kinds import NODES, Object
 from .lead import lead_of
@@ -90,7 +91,7 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
     if "deletionTimestamp" in metadata and not explanation.node:
         explanation.ending = described(pod, world)
     elif service.options is not None:
-        explanation.left_out = list(service.options.left_out)
+        explanation.left_out = seeing(service.options.left_out, pod)
         known = await _gates(world, service.options)
         await _Inquiry(runs, world, pod, service.options, known, explanation).run()
         if explanation.candidates and not explanation.node:

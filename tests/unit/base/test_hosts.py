@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kube_scheduler_operator.base.hosts import url_host
+from kube_scheduler_operator.base.hosts import shown_url, url_host
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,17 @@ def test_an_address_or_a_name_is_the_host(address: str, host: str) -> None:
 )  # fmt: skip
 def test_other_text_is_not_a_host(address: str) -> None:
     assert url_host(address) == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://10.0.0.1:80/", "http://10.0.0.1:80"),
+        ("https://user:secret@host/path/?token=secret#secret", "https://host/path"),
+        ("http://a@b:secret@[fd00::1]:1", "http://[fd00::1]:1"),
+        ("http://[", "(not a URL)"),
+        ("http://host/\u202e\x1b[2J", "http://host/\\u202e\\u001b[2J"),
+    ],
+)
+def test_a_url_is_shown_without_credentials(url: str, shown: str) -> None:
+    assert shown_url(url) == shown

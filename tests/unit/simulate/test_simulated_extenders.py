@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.simulate.extenders import LeftOutExtender, seeing
 from kube_scheduler_operator.simulate.simulated_extenders import simulated_extenders
 
 from ... import builders
@@ -41,14 +42,18 @@ def test_an_agent_takes_part_by_its_entry() -> None:
 
 
 def test_an_extender_without_an_object_is_foreign_and_named() -> None:
-    foreign = [entry("safe"), {"urlPrefix": "http://10.0.0.1/safe", "filterVerb": "f"}]
+    managed = [{"name": "example.com/gpu"}]
+    foreign = [
+        entry("safe"),
+        {"urlPrefix": "http://a:b@10.0.0.1/safe", "filterVerb": "f", "managedResources": managed},
+    ]
     found, notes, left_out = simulated_extenders(foreign, [extender("other")], [], VERSION)
     assert found == ()
     assert left_out == (
-        "the extender http://127.0.0.1:5402/safe",
-        "the extender http://10.0.0.1/safe",
+        LeftOutExtender("the extender http://127.0.0.1:5402/safe"),
+        LeftOutExtender("the extender http://10.0.0.1/safe", ("example.com/gpu",)),
     )
-    assert tuple(note.split(" is left out")[0] for note in notes) == left_out
+    assert [note.split(" is left out")[0] for note in notes] == [one.title for one in left_out]
     same_name = simulated_extenders(foreign[1:], [extender("safe")], [], VERSION)
     assert same_name.simulated == ()
 
@@ -67,7 +72,7 @@ def test_an_agent_that_cannot_be_simulated_is_left_out_with_the_reason(
 ) -> None:
     found, notes, left_out = simulated_extenders([entry("safe")], [obj], [], VERSION)
     assert found == ()
-    assert left_out == ("SchedulerExtender safe",)
+    assert left_out == (LeftOutExtender("SchedulerExtender safe"),)
     assert len(notes) == 1
     assert notes[0].startswith("SchedulerExtender safe is left out: ")
     assert reason in notes[0]
@@ -84,3 +89,12 @@ def test_objects_in_files_are_attached_unless_they_belong_to_a_secondary_schedul
     )
     assert left_out == (), "neither verb decides where a pod fits"
     assert simulated_extenders([], objects, [], VERSION) == ((), (), ())
+
+
+def test_an_extender_sees_pods_that_request_what_it_manages() -> None:
+    limited = LeftOutExtender("limited", ("example.com/gpu",))
+    of_all = LeftOutExtender("of all")
+    plain = {"spec": {"containers": [builders.container({"cpu": "1"})]}}
+    asking = {"spec": {"initContainers": [builders.container({"example.com/gpu": "1"})]}}
+    assert seeing([limited, of_all], plain) == ["of all"]
+    assert seeing([limited, of_all], asking) == ["limited", "of all"]

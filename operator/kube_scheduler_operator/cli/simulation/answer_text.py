@@ -32,7 +32,10 @@ def answer_lines(answer: SimulationAnswer, most: int) -> Iterator[str]:
     used = (one.decided_by.used_by(one.name) for one in several if one.decided_by is not None)
     notes = [*used, *answer.notes]
     lines = _simulation(answer, most)
-    return framed(answer.decided_by, lines, notes, with_configurations=not several)
+    compared = [one.decided_by for one in several]
+    return framed(
+        answer.decided_by, lines, notes, with_configurations=not several, compared=compared
+    )
 
 
 def _simulation(answer: SimulationAnswer, most: int) -> Iterator[str]:

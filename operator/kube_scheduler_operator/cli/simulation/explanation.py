@@ -164,7 +164,9 @@ async def explained(simulation: Simulation, reference: PodReference) -> Diagnosi
     explanation.idle = simulation.idle.get(explanation.scheduler, "")
     explanation.missing = missing
     if explanation.served and explanation.ending is None:
-        explanation.decided_by = simulation.decided_by.of(explanation.scheduler)
+        explanation.decided_by = simulation.decided_by.of(
+            explanation.scheduler, explanation.left_out
+        )
     explanation.notes = [*simulation.notes, *explanation.notes]
     return explanation
 

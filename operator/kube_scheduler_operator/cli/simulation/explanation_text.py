@@ -168,16 +168,9 @@ def _named(nodes: Sequence[str]) -> str:
     return f"{named}, …" if len(nodes) > _NAMED else named
 
 
-def _unless(explanation: Diagnosis) -> str:
-    """Name what may decide otherwise, as the end of a sentence."""
-    left_out = explanation.left_out
-    verb = "is" if len(left_out) == 1 else "are"
-    return f"; {' and '.join(left_out)} {verb} left out, and may decide otherwise" * bool(left_out)
-
-
 def _fitting(explanation: Diagnosis) -> Iterator[str]:
     fits = f"It fits on {len(explanation.candidates)} of {counted(explanation.nodes, 'node')}"
-    yield f"{fits}: {_named(explanation.candidates)}{_unless(explanation)}."
+    yield f"{fits}: {_named(explanation.candidates)}."
     decision = explanation.decision
     if decision.node and explanation.idle:
         yield f"kube-scheduler would place it on {decision.node}; {explanation.idle}."
@@ -206,7 +199,7 @@ def _member(explanation: Diagnosis, group: GroupExplanation) -> Iterator[TextPar
     elif explanation.candidates:
         nodes = counted(explanation.nodes, "node")
         fitting = f"{len(explanation.candidates)} of {nodes}: {_named(explanation.candidates)}"
-        alone = f"Alone, {explanation.pod} fits on {fitting}{_unless(explanation)}."
+        alone = f"Alone, {explanation.pod} fits on {fitting}."
         yield TextPart(SENTENCES, [alone])
     else:
         yield TextPart(SENTENCES, [f"Alone, without its group, {explanation.pod}:"])
@@ -341,9 +334,9 @@ def _comparison(explanation: Diagnosis) -> Iterator[str]:
         yield f"As a new pod it would not fit on {explanation.node} today."
     elif explanation.node in best:
         tie = f" ({counted(len(best), 'node')} tie)" if len(best) > 1 else ""
-        yield f"{explanation.node} still has the highest score{tie}{_unless(explanation)}."
+        yield f"{explanation.node} still has the highest score{tie}."
     elif best:
-        yield f"As a new pod it would go to {_named(best)} today{_unless(explanation)}."
+        yield f"As a new pod it would go to {_named(best)} today."
     if explanation.lead:
         yield explanation.lead
 

@@ -20,6 +20,7 @@ from ..cluster.compare import ParsedRevision
 from ..console.errors import CommandError
 from .answer import left_in_place
 from .answer_text import shown_spread
+from .deciding import titles
 from .run import Simulation, from_cluster
 from .running_scheduler import gate_flags
 
@@ -111,7 +112,7 @@ def _decided_by(decided_by: DecidedBy, *used: tuple[ParsedRevision, RunOptions])
             known,
             origin=f"{when} the edit",
             configuration=content.config,
-            left_out=options.left_out,
+            left_out=titles(options.left_out),
         )
         for known in decided_by.configurations
         for when, (content, options) in zip(("before", "after"), used, strict=True)

@@ -39,7 +39,7 @@ from ...kube.resource import (
     SECONDARY_SCHEDULERS,
 )
 from ...simulate.cluster_version import ClusterVersion, cluster_version, version_of_scheduler
-from ...simulate.configuration import default_configuration, profiles_of
+from ...simulate.configuration import default_configuration, profiles_of, without_calls
 from ...simulate.decided_by import (
     DEFAULTS,
     ClusterDecidedBy,
@@ -144,7 +144,7 @@ class Simulation:
         extenders = self._extenders(config)
         return replace(
             self.options,
-            config=_without_extenders(config),
+            config=without_calls(config),
             extenders=extenders.simulated,
             left_out=extenders.left_out,
         )
@@ -180,7 +180,7 @@ class Simulation:
         noted: bool = True,
     ) -> OtherScheduler:
         simulated, _, left_out = self._extenders(config, noted=noted)
-        final = _without_extenders(config)
+        final = without_calls(config)
         return OtherScheduler(title, served, final, flags, simulated, left_out)
 
     def _extenders(self, config: Mapping[str, Any], *, noted: bool = True) -> Extenders:
@@ -485,10 +485,6 @@ def _found_others(
 def _scheduler_names(world: World) -> set[str]:
     """Return the schedulerNames of the pods of a world."""
     return {str(pod["spec"]["schedulerName"]) for pod in world.all(PODS)}
-
-
-def _without_extenders(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if key != "extenders"}
 
 
 def _doubts(schedulers: RunningSchedulers, needed: Sequence[RunningConfiguration]) -> Iterator[str]:

@@ -69,8 +69,8 @@ def _value(value: Any, edit: Edit) -> str:
 
 
 def _sentences(decided_by: DecidedBy | None) -> list[str]:
-    """Return what comes before an answer: that another version decides."""
-    return list(decided_by.first_line()) if decided_by is not None else []
+    """Return what comes before an answer: why it may not be that of the cluster."""
+    return list(decided_by.first_lines()) if decided_by is not None else []
 
 
 def _notes(decided_by: DecidedBy | None, notes: Sequence[str]) -> list[str]:

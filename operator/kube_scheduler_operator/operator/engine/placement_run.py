@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base.go_values import seconds
+from ...base.hosts import shown_url
 from ...base.limits import OPERATORS_WORLD
 from ...base.platform import Platform
 from ...base.sentences import in_one_line
@@ -22,6 +23,7 @@ from ...config.effective.extenders.entry import (
     agent_name,
 )
 from ...kube.client import ApiClient
+from ...simulate.configuration import without_calls
 from ...simulate.edit_effect import EditEffect, edit_effect
 from ...simulate.extenders import SimulatedExtender
 from ...simulate.job import NO_NODE, JobPlan, choose_node
@@ -151,7 +153,7 @@ def _options(
     rules: PlacementRules, question: PlacementQuestion, version: str, notes: list[str]
 ) -> RunOptions:
     """Choose options for these rules; notes about omitted extenders are added to `notes`."""
-    config = {key: value for key, value in rules.config.items() if key != "extenders"}
+    config = without_calls(rules.config)
     extenders = simulated_extenders(
         rules.config.get("extenders") or (),
         [_object(name, {"agent": agent}) for name, agent in rules.agents.items()],
@@ -195,7 +197,7 @@ def not_called(before: LeftOut, after: LeftOut) -> Iterator[str]:
     for url in sorted(before.keys() | after.keys()):
         was, now = before.get(url, {}), after.get(url, {})
         if was != now or "filterVerb" in was:
-            yield f"the answers of the extender {url} are not known"
+            yield f"the answers of the extender {shown_url(url)} are not known"
 
 
 def at_another_load(
@@ -222,7 +224,7 @@ def not_timed(before: PlacementRules, after: PlacementRules) -> Iterator[str]:
     for url, timeout in now.items():
         known = was.get(url)
         if timeout != known and (known is not None or seconds(timeout) < SHORTEST_OF_FILTER):
-            yield f"whether the extender {url} answers within {timeout} is not known"
+            yield f"whether the extender {shown_url(url)} answers within {timeout} is not known"
 
 
 def _timeouts(rules: PlacementRules) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.config.language.schema import DEFAULT_SCHEDULER
 from kube_scheduler_operator.kube.resource import PODS
 from kube_scheduler_operator.simulate.kinds import REPLICA_SETS
 
@@ -17,6 +18,8 @@ from ..conftest import Cluster
 from .simulated_world import World
 
 REFUSAL = "Pod was rejected: Node didn't have enough resource: cpu, requested: 500, used: 1900"
+
+pytestmark = pytest.mark.timeout(180, func_only=True)
 
 
 @pytest.fixture
@@ -61,25 +64,40 @@ async def test_a_workload_whose_pods_all_ended_names_them(world: World) -> None:
     assert "2 more pods" in done.out
 
 
-async def test_an_extender_that_is_left_out_may_decide_otherwise(
-    world: World, tmp_path: Path
-) -> None:
+async def test_an_extender_that_is_left_out_is_the_first_line(world: World, tmp_path: Path) -> None:
+    """Its credentials are never shown, and Pods that it does not see have the whole answer."""
     file = tmp_path / "config.json"
     url = "http://10.0.0.1:80"
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "extenders": [{"urlPrefix": url, "filterVerb": "filter"}],
+        "extenders": [
+            {"urlPrefix": "http://user:secret@10.0.0.1:80/?token=secret", "filterVerb": "filter"},
+            {
+                "urlPrefix": "http://10.0.0.2",
+                "filterVerb": "filter",
+                "managedResources": [{"name": "example.com/gpu"}],
+            },
+        ],
     }
     file.write_text(json.dumps(config))
+    world.pod("too-large", DEFAULT_SCHEDULER, cpu="50")
     waits = ("why", "-n", "shop", "waits-default-scheduler")
-    done = await world.run(*waits, "--config", str(file))
-    assert f"the extender {url} is left out, and may decide otherwise" in done.out
+    for name in ("waits-default-scheduler", "too-large"):
+        done = await world.run(*waits[:-1], name, "--config", str(file))
+        assert done.out.splitlines()[0] == (
+            f"The extender {url} takes no part in this answer, although kube-scheduler asks it: it "
+            "may reject nodes, or prefer others."
+        )
+        assert "secret" not in done.out
     _, found = await world.answer(*waits, "--config", str(file))
     assert found["leftOut"] == [f"the extender {url}"]
+    assert found["decidedBy"]["configurations"][0]["leftOut"] == found["leftOut"]
     _, pending = await world.answer("pending", "--config", str(file))
+    assert "secret" not in str(pending)
     (queued,) = (
         group for group in pending["groups"] if "shop/waits-default-scheduler" in group["pods"]
     )
     assert url in queued["cause"]
-    assert "left out" not in (await world.run(*waits)).out
+    configuration = pending["decidedBy"]["configurations"][0]
+    assert configuration["leftOut"] == [f"the extender {url}", "the extender http://10.0.0.2"]
