@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ...base.images import SETTING
-from ...base.objects import entries, mapping
+from ...base.objects import mapping
 from ...base.source.yaml_text import yaml_text
 from ...config.language.feature_gates import Gates
 from ...config.language.flags import POLICY_KEY
@@ -38,6 +38,7 @@ from ..console.input_files import (
 )
 from ..console.output import json_text, print_remark
 from ..conversion import objects as convert_objects
+from ..conversion.change_over import change_over
 from ..conversion.forms import OtherForms, Reader
 
 _CONFIG_MAP: Final = "ConfigMap"
@@ -127,7 +128,7 @@ def _convert_all(
         if reader is not None and any(obj["kind"] == KIND for obj in converted.objects):
             print_remark(f"note: {reader.instruction(name, document)}")
     _print_skipped(documents, named, results)
-    _note_old_schedulers(named, results)
+    _note_change_over(named, documents, results)
     if not named and not failed:
         try:
             results = convert_objects.convert_policies(documents, args)
@@ -200,25 +201,12 @@ def _print_skipped(
             print_remark(f"skipped: document {number}, {label}")
 
 
-def _note_old_schedulers(named: Sequence[_Named], results: Iterable[Mapping[str, Any]]) -> None:
-    """Name the workloads that must be gone before a SecondaryScheduler has their schedulerNames."""
-    served = [
-        profile["schedulerName"]
-        for obj in results
-        if obj["kind"] == SECONDARY_SCHEDULERS.kind
-        for profile in obj["spec"]["profiles"]
-    ]
-    old = {
-        entry.reader.command.label
-        for entry in named
-        for profile in entries(mapping(entry.document).get("profiles"))
-        if entry.reader and mapping(profile).get("schedulerName") in served
-    }
-    for label in sorted(old):
-        print_remark(
-            f"note: delete {label} and its bindings before you apply the result: both would "
-            "schedule the same Pods, and their ClusterRoleBindings may have the same names"
-        )
+def _note_change_over(
+    named: Sequence[_Named], documents: Sequence[Any], results: Sequence[Mapping[str, Any]]
+) -> None:
+    readers = [(entry.document, entry.reader.command) for entry in named if entry.reader]
+    for line in change_over(readers, documents, results):
+        print_remark(f"note: {line}")
 
 
 def _is_other_object(document: Any) -> bool:

@@ -25,9 +25,9 @@ from ...config.migrate.changes import ConversionLog
 from ...config.migrate.convert import POLICY_FLAGS
 from ...config.migrate.operator_objects import ConvertedObjects
 from ...kube.resource import SECONDARY_SCHEDULERS
+from .change_over import SCALED
 from .plugin_rights import plugin_rights
 
-_SCALED: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 _MOST_REPLICAS: Final = 20
 _KEPT: Final = ("nodeSelector", "tolerations", "priorityClassName", "imagePullSecrets")
 """Fields of a Pod that a SecondaryScheduler has as well."""
@@ -117,7 +117,7 @@ def with_pod(
 
 def _replicas(workload: SchedulerWorkload, log: ConversionLog) -> dict[str, Any]:
     is_openshifts = group_kind(workload.value) == _OPENSHIFT
-    if workload.value.get("kind") not in _SCALED and not is_openshifts:
+    if workload.value.get("kind") not in SCALED and not is_openshifts:
         return {}
     old = workload.command.replicas
     replicas = min(max(old, 1), _MOST_REPLICAS)

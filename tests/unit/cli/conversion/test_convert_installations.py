@@ -93,7 +93,10 @@ def test_the_nodes_and_flags_of_openshifts_object_stay(tmp_path: Path, capsys: A
         "tls-cipher-suites": suite,
         "tls-min-version": "VersionTLS12",
     }
-    assert "note: delete SecondaryScheduler cluster" in messages
+    assert (
+        "note: stop SecondaryScheduler cluster, and keep its manifest for the way back, before"
+        in messages
+    )
 
 
 def test_several_replicas_of_openshifts_object_have_one_leader(

@@ -96,7 +96,13 @@ def test_replicas_and_resources_stay_and_the_image_follows_the_control_plane(con
     assert "image registry.k8s.io/kube-scheduler:v1.29.1 of Deployment my-scheduler" in messages
     assert "skipped: document 1, ServiceAccount my-scheduler" in messages
     assert "Deployment my-scheduler\n" not in messages
-    assert "note: delete Deployment my-scheduler and its bindings" in messages
+    assert (
+        "note: scale Deployment my-scheduler to 0 replicas (kubectl -n kube-system scale "
+        "deployment my-scheduler --replicas=0) before you apply the result, because both would "
+        "schedule the same Pods; delete Deployment my-scheduler only once the SecondaryScheduler "
+        "is Available"
+    ) in messages
+    assert "ClusterRoleBinding" not in messages
 
 
 def test_a_custom_image_and_its_program_stay(convert: Any) -> None:
@@ -115,7 +121,26 @@ def test_an_old_scheduler_of_other_names_may_stay(tmp_path: Path, capsys: Any) -
     assert main(["convert", "-f", str(file), "--to", "second"]) == 0
     messages = capsys.readouterr().err
     assert "default-scheduler renamed" in messages
-    assert "note: delete" not in messages
+    assert "note: scale" not in messages
+
+
+def test_a_binding_of_a_name_that_the_operator_needs_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bindings = [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+        }
+        for name in ("my-scheduler-as-kube-scheduler", "my-scheduler-reader")
+    ]
+    file = tmp_path / "my-scheduler.yaml"
+    file.write_text(yaml.safe_dump_all([MAP, deployment(), *bindings]))
+    assert main(["convert", "-f", str(file), "--to", "second"]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "before you apply" in line]
+    assert len(notes) == 2
+    assert "(kubectl delete clusterrolebinding my-scheduler-as-kube-scheduler)" in notes[1]
 
 
 def test_a_custom_image_that_no_file_names_is_to_be_set(tmp_path: Path, capsys: Any) -> None:
