@@ -37,7 +37,18 @@ _LINES: Final = tuple(
 )
 """How lines begin, in a context below its name also after two spaces; and what follows."""
 
-_HEADING: Final = re.compile(r" *[A-Z]+(?:  +[A-Z]+)+ *")
+_TITLE: Final = re.compile(r"[A-Z]+(?: [A-Z]+)*")
+_HEADING: Final = re.compile(rf" *{_TITLE.pattern}(?:  +{_TITLE.pattern})+ *")
+_PERCENT: Final = re.compile(r"(?<![\d.])(\d{1,6}) %")
+_ALMOST_FULL, _FULL = 90, 100
+"""Percent of what is allocatable, or of the capacity."""
+_USED: Final = re.compile(r"(\d{1,6}) of (\d{1,6})")
+_KEEPS_OFF: Final = re.compile(r":No(?:Schedule|Execute)\b")
+_CONDITION: Final = re.compile(
+    r"\bnode\.kubernetes\.io/(?:[a-z]+-pressure|not-ready|unreachable|network-unavailable"
+    r"|out-of-service)\b"
+)
+"""A taint that states what is wrong with a node; others divide the nodes."""
 
 
 def _short(cell: str) -> str:
@@ -46,11 +57,45 @@ def _short(cell: str) -> str:
     return "bad" if cell == "no" or (wanted and ready != wanted) else ""
 
 
+def _state(cell: str) -> str:
+    """Return the colour of the state of a SchedulerProfile or SchedulerExtender, or of a node."""
+    if cell == "not ready":
+        return "bad"
+    return "warn" if cell and cell not in ("Accepted", "open") else ""
+
+
+def _share(cell: str) -> str:
+    """Return the colour of `4 of 4 (100 %)`, and of a load such as `cpu 42 %, memory 91 %`."""
+    highest = max(map(int, _PERCENT.findall(cell)), default=0)
+    return "bad" if highest >= _FULL else "warn" if highest >= _ALMOST_FULL else ""
+
+
+def _pods(cell: str) -> str:
+    used = _USED.fullmatch(cell)
+    return "bad" if used and int(used[1]) >= int(used[2]) else ""
+
+
+def _none_free(cell: str) -> str:
+    return "bad" if cell == "0" else ""
+
+
+def _taints(cell: str) -> str:
+    return "bad" if _CONDITION.search(cell) else "warn" if _KEEPS_OFF.search(cell) else ""
+
+
 _CELLS: Final[Mapping[str, Callable[[str], str]]] = {
     "READY": _short,
     "AGENTS": _short,
     "AVAILABLE": lambda cell: {"False": "bad", "Unknown": "warn"}.get(cell, ""),
-    "STATE": lambda cell: "warn" if cell and cell != "Accepted" else "",
+    "STATE": _state,
+    "CPU": _share,
+    "CPU FREE": _none_free,
+    "MEMORY": _share,
+    "MEMORY FREE": _none_free,
+    "PODS": _pods,
+    "FITS": _none_free,
+    "LOAD": _share,
+    "TAINTS": _taints,
 }
 """The colour of a cell by the heading of its column; empty: none."""
 
@@ -104,7 +149,7 @@ def _spans(line: str) -> Iterator[_Span]:
 
 
 def _columns(heading: str) -> Iterator[_Column]:
-    words = list(re.finditer(r"[A-Z]+", heading))
+    words = list(_TITLE.finditer(heading))
     ends = [word.start() for word in words[1:]]
     for word, end in zip(words, [*ends, None], strict=True):
         if (colour_of := _CELLS.get(word[0])) is not None:

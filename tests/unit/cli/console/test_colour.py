@@ -72,6 +72,41 @@ def test_cells_of_a_table_by_their_heading() -> None:
     assert rest == ["", "no  no  no"]
 
 
+@pytest.mark.parametrize(
+    ("heading", "cell", "colour"),
+    [
+        ("STATE", "open", ""),
+        ("STATE", "tainted", YELLOW),
+        ("STATE", "unschedulable", YELLOW),
+        ("STATE", "not ready", RED),
+        ("CPU", "2 of 4 (50 %)", ""),
+        ("CPU", "3600m of 4 (90 %)", YELLOW),
+        ("MEMORY", "8Gi of 8Gi (100 %)", RED),
+        ("CPU FREE", "10", ""),
+        ("CPU FREE", "0", RED),
+        ("MEMORY FREE", "0", RED),
+        ("MEMORY FREE", "not known", ""),
+        ("PODS", "109 of 110", ""),
+        ("PODS", "110 of 110", RED),
+        ("FITS", "0", RED),
+        ("FITS", "4", ""),
+        ("LOAD", "cpu 42 %, memory 91 % (30 s ago)", YELLOW),
+        ("LOAD", "cpu 120 %, memory not known (30 s ago)", RED),
+        ("TAINTS", "-", ""),
+        ("TAINTS", "spot:PreferNoSchedule", ""),
+        ("TAINTS", "spot:PreferNoSchedule, gpu:NoSchedule", YELLOW),
+        ("TAINTS", "a:NoExecute, b:NoSchedule, c:NoSchedule, … and 2 more", YELLOW),
+        ("TAINTS", "gpu:NoSchedule, node.kubernetes.io/memory-pressure:NoSchedule", RED),
+        ("TAINTS", "example.com/memory-pressure:NoSchedule", YELLOW),
+    ],
+)
+def test_a_cell_of_the_table_of_nodes(heading: str, cell: str, colour: str) -> None:
+    rows = [("NODE", heading, "ZONE"), ("CPU FREE 0", cell, "0 of 0 (100 %)")]
+    _, line = coloured("\n".join(format_table(rows))).split("\n")
+    painted = f"{colour}{cell}{END}" if colour else cell
+    assert line == f"CPU FREE 0  {painted}{' ' * max(0, len(heading) - len(cell))}  0 of 0 (100 %)"
+
+
 @given(st.text(alphabet=st.sampled_from("PROBLEM error:failed ok  \n\x1b[31mé\x9b0123Z-/")))
 def test_colours_change_no_word_and_are_the_only_escapes(text: str) -> None:
     shown = visible(text)
