@@ -301,7 +301,7 @@ def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     real = made(situation)
     if not kind.untried:
         until(real.scheduled, "kube-scheduler has not tried the pod")
-        assert real.scheduled()["reason"] == "Unschedulable", real.scheduled()
+        assert real.scheduled()["reason"] == kind.reason, real.scheduled()
     found = why(situation.waiting)
     assert found["candidates"] == []
     causes = [each for group in found["groups"] for each in group["causes"]]

@@ -73,6 +73,8 @@ class Constraint:
     words: str = ""  # a part of kube-scheduler's reason for it; empty: that is not known
     # whether a reason is for a node; None: that does not depend on the node
     is_for: Callable[[str, str], bool] | None = None
+    # what those reasons state about it, in our words; empty, or without the function: `on`
+    seen: Callable[[Sequence[str]], str] | None = None
 
     def reasons(self, of_family: Sequence[str], node: str) -> tuple[str, ...]:
         """Return those of kube-scheduler's reasons for its family that are for this constraint."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -22,7 +22,8 @@ from ..config.language.feature_gates import Gates
 from .constraint import Change, Constraint, Rank, RuleRepair, containers
 from .device_counters import Pool, SharedCounters, counters_of, incomplete_pools, pool_of, used_up
 from .device_holders import idle_holders
-from .edits import edits
+from .device_selectors import failed_selector, guard, guard_text, lacking, unguarded
+from .edits import Edit, edits
 from .kinds import (
     CLAIM_TEMPLATES,
     DEVICE_CLASSES,
@@ -79,6 +80,7 @@ def device_constraints(
             f"remove the resource claim {name}",
             remove,
             on=None if demand is None else demand.fact,
+            seen=None if demand is None else demand.seen,
             field="spec.resourceClaims",
             repairs=tuple if demand is None else partial(demand.repairs, at, remove),
         )
@@ -128,6 +130,10 @@ class _Devices:
         for driver, pool, name in self.allocated:
             taken.setdefault((driver, pool), set()).add(name)
         return {pool: counters_of(own, taken.get(pool, ())) for pool, own in pools.items()}
+
+    def may_fail(self, expression: str) -> bool:
+        """Whether a selector reads what some device lacks."""
+        return any(True for _ in lacking(self.slices, unguarded(expression)))
 
     def has(self, driver: str | None) -> bool:
         """Whether any node has a device of a driver; None: of any driver."""
@@ -265,6 +271,14 @@ class _Demand:
         facts = (self._of_alternatives(request, there) for request in self.requests)
         return next(filter(None, facts), "") or self._of_constraints(there)
 
+    def seen(self, reasons: Sequence[str]) -> str:
+        """Return which selector of it failed, if kube-scheduler reports that."""
+        failure = failed_selector(reasons)
+        classes = (str(one.get("deviceClassName")) for one in self.each)
+        if failure is None or not failure.is_of(self.claim, classes):
+            return ""
+        return failure.text(self.devices.world)
+
     def _of_alternatives(
         self,
         alternatives: Sequence[Mapping[str, Any]],
@@ -387,8 +401,40 @@ class _Demand:
         for text, rank in self._missing():
             yield RuleRepair(text, remove, rank=rank)
         wanted = self.claim["spec"].get("devices") or {}
-        for weaker in weaker_claims(wanted, self.title, self._setters):
+        yield from self._guarded_classes(at)
+        for weaker in weaker_claims(wanted, self.title, self._setters, self.devices.may_fail):
             yield self._variant(at, weaker)
+
+    def _guarded_classes(self, at: int) -> Iterator[RuleRepair]:
+        """Yield the DeviceClasses whose selectors may fail, with selectors that do not."""
+        names = dict.fromkeys(str(one.get("deviceClassName")) for one in self.each)
+        for name in list(names)[:MOST_TRIED]:
+            before = self.devices.world.get(DEVICE_CLASSES, name)
+            after = copy.deepcopy(before)
+            if after is None or not (
+                changed := guard(after.get("spec") or {}, self.devices.may_fail)
+            ):
+                continue
+            title = f"DeviceClass {name}"
+            edited = edits(
+                title, "", {"spec": mapping(before).get("spec")}, {"spec": after["spec"]}
+            )
+            self._variants += 1
+            other = f"{IMPOSSIBLE}class-{at}-{self._variants}"
+            after["metadata"] = {"name": other, "uid": other}
+            use_class = partial(_use_class, name, other)
+            text = guard_text(title, [expression for _, expression in changed])
+            index = f"[{changed[0][0]}].cel.expression" if len(changed) == 1 else ""
+            claim = self._variant(at, WeakerClaim(text, use_class, "", Rank.MEND))
+            yield RuleRepair(
+                text,
+                claim.change,
+                f"spec.selectors{index}",
+                Rank.MEND,
+                title,
+                (*claim.objects, after),
+                partial(_always, edited),
+            )
 
     def _missing(self) -> Iterator[tuple[str, Rank]]:
         """Yield what gives the cluster the devices, and the rank of that."""
@@ -459,6 +505,17 @@ class _Demand:
         edited = edits(title, "", *specs)
         field = f"spec.devices.{weaker.field}"
         return RuleRepair(weaker.text, use, field, weaker.rank, title, (claim,), lambda _: edited)
+
+
+def _use_class(name: str, other: str, devices: Object) -> None:
+    for request in devices.get("requests") or ():
+        for one in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if one and one.get("deviceClassName") == name:
+                one["deviceClassName"] = other
+
+
+def _always(edited: Iterable[Edit], _nodes: Sequence[str]) -> Iterable[Edit]:
+    return edited
 
 
 def _attribute(device: Mapping[str, Any], name: str) -> Any:

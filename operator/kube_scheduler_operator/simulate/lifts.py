@@ -22,6 +22,7 @@ from ..config.language.feature_gates import Gates
 from ..config.language.versions import Version
 from .configuration import only
 from .decisions import PodDecision
+from .device_selectors import failed_selector
 from .kinds import (
     IMPOSSIBLE,
     NODES,
@@ -59,7 +60,8 @@ async def answers_once_known(
     names = [obj["metadata"]["name"] for obj in objects]
     while True:
         answers = await ask()
-        if not any(name in answer.message for name in names for answer in answers):
+        messages = [answer.message for answer in answers if not failed_selector([answer.message])]
+        if not any(name in message for name in names for message in messages):
             return answers
 
 

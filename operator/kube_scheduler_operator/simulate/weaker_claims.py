@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,8 +12,10 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME, FOREIGN_REASON
 from ..base.objects import mapping
 from .constraint import Rank
+from .device_selectors import MayFail, guard_claim, guard_text
 from .kinds import DEVICE_TAINT_RULES, Object
 
+_MET_BY_NONE: Final = ", which no free device meets"
 MOST_TRIED: Final = 4
 """Of each kind of change, and of other things that are named."""
 
@@ -23,22 +26,26 @@ Setters = Callable[[Mapping[str, Any]], list[str]]
 @dataclass(frozen=True, slots=True)
 class WeakerClaim:
     text: str  # the change, in the imperative
-    change: Callable[[Object], None]  # of `spec.devices`, in place
+    change: Callable[[Object], object]  # of `spec.devices`, in place
     field: str  # that it sets, as a path there; empty: it stands for a change of something else
     rank: Rank
 
 
 def weaker_claims(
-    devices: Mapping[str, Any], title: str, setters: Setters
+    devices: Mapping[str, Any], title: str, setters: Setters, may_fail: MayFail
 ) -> Iterator[WeakerClaim]:
     """Yield what may be changed in `spec.devices` of the ResourceClaim `title`."""
+    if changed := guard_claim(copy.deepcopy(dict(devices)), may_fail):
+        text = guard_text(title, [expression for _, expression in changed])
+        field = changed[0][0] if len(changed) == 1 else "requests"
+        yield WeakerClaim(text, partial(guard_claim, may_fail=may_fail), field, Rank.MEND)
     for number, constraint in enumerate((devices.get("constraints") or ())[:MOST_TRIED]):
         name = foreign(str(constraint.get("matchAttribute") or ""), FOREIGN_NAME)
         text = f"remove the constraint matchAttribute {name} of {title}"
         change = partial(_without_constraint, number)
         yield WeakerClaim(text, change, f"constraints[{number}]", Rank.DROP)
     for index, request in enumerate(devices.get("requests") or ()):
-        for of_request in _changes(request, setters):
+        for of_request in _changes(request, setters, may_fail):
             field = f"requests[{index}].{of_request.field}" if of_request.field else ""
             change = partial(_in_request, index, of_request.change)
             yield replace(of_request, change=change, field=field)
@@ -48,14 +55,16 @@ _Row = tuple[bool, str, Callable[[Object], None], str, Rank]
 """Whether it applies, its text, the change of a request, the field of it that is set, and rank."""
 
 
-def _changes(request: Mapping[str, Any], setters: Setters) -> Iterator[WeakerClaim]:
+def _changes(
+    request: Mapping[str, Any], setters: Setters, may_fail: MayFail
+) -> Iterator[WeakerClaim]:
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or ()
     name = foreign(str(request.get("name") or ""), FOREIGN_NAME)
     several = any(int(one.get("count") or 1) > 1 for one in alternatives)
     rows = [
         (several, f"add an alternative with 1 device to request {name}", _add_alternative,
          "firstAvailable", Rank.LESS),
-        *(_of_exactly(exactly, setters) if isinstance(exactly, Mapping) else ()),
+        *(_of_exactly(exactly, setters, may_fail) if isinstance(exactly, Mapping) else ()),
     ]  # fmt: skip
     for applies, text, change, field, rank in rows:
         if applies:
@@ -70,7 +79,7 @@ def _shown_by(setters: Sequence[str]) -> str:
     return " and ".join([*named, "resourceslices"] if len(rules) < len(setters) else named)
 
 
-def _of_exactly(exactly: Mapping[str, Any], setters: Setters) -> list[_Row]:
+def _of_exactly(exactly: Mapping[str, Any], setters: Setters, may_fail: MayFail) -> list[_Row]:
     by = setters(exactly)
     who = " and ".join(by)
     everything = exactly.get("allocationMode") == "All"
@@ -79,7 +88,7 @@ def _of_exactly(exactly: Mapping[str, Any], setters: Setters) -> list[_Row]:
         (bool(who), f"end the taint of the devices, which {who} sets: kubectl describe "
          f"{_shown_by(by)}",
          partial(_set, tolerations=[{"operator": "Exists"}]), "", Rank.MEND),
-        *((True, f"correct the selector {text}, which no free device meets",
+        *((True, f"correct the selector {text}{'' if may_fail(text) else _MET_BY_NONE}",
            partial(_without_selector, number), f"exactly.selectors[{number}]", Rank.RULE)
           for number, text in enumerate(selector_texts(exactly)[:MOST_TRIED])),
         (everything, "request 1 device instead of all",

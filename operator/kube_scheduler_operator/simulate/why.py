@@ -23,6 +23,7 @@ from .configuration import profiles_of
 from .constraint import Constraint, Rank
 from .constraints import MOST_TRIED, constraints_of, number_of_pods, tried, without
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision, failed_attempt
+from .device_selectors import failure_notes
 from .diagnosis import Cause, Decision, Diagnosis, Group
 from .extenders import seeing
 from .image_names import IMAGE_LOCALITY, images_without_effect, unreported_images
@@ -96,6 +97,7 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
         await _Inquiry(runs, world, pod, service.options, known, explanation).run()
         if explanation.candidates and not explanation.node:
             explanation.error = failed_attempt(pod)
+        explanation.notes += failure_notes(world, explanation.message, explanation.error)
         if not explanation.candidates and not explanation.decision.node and not explanation.node:
             await _new_nodes(world, pod, service.options, explanation)
     else:
@@ -389,13 +391,15 @@ class _Inquiry:
             for reason, nodes in excluded.get(family, {}).items():
                 words = own.get(family, ())
                 on = full if family == _REQUESTS else None
+                text = reason.text
                 if isinstance(reason, Constraint):
-                    on = reason.on
-                for node, text in _facts(reason.text, on, sorted(nodes)).items():
+                    seen = reason.seen(words) if reason.seen else ""
+                    text, on = seen or text, None if seen else reason.on
+                for node, fact in _facts(text, on, sorted(nodes)).items():
                     of_node = (
                         reason.reasons(words, node) if isinstance(reason, Constraint) else words
                     )
-                    causes_of[node].append(Cause(text, of_node[:MOST_REASONS]))
+                    causes_of[node].append(Cause(fact, of_node[:MOST_REASONS]))
         groups: dict[tuple[Cause, ...], list[str]] = {}
         for node, causes in causes_of.items():
             if causes:

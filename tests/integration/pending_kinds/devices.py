@@ -53,6 +53,43 @@ def a_device_that_lacks_an_attribute(situation: Situation) -> None:
     part["spec"]["devices"][0]["attributes"] = {"memory": {"string": "small"}}
 
 
+GUARD: Final = f'"memory" in device.attributes["{DRIVER}"] && '
+READS: Final = f"device.attributes['{DRIVER}'].memory == 'large'"
+
+
+def _one_with_memory(situation: Situation) -> None:
+    """Two nodes with a device each, of which one has the attribute memory."""
+    situation.devices(1, 0, 1)
+    part = situation.object("resourceslices", 1)
+    part["spec"]["devices"][0]["attributes"] = {"memory": {"string": "large"}}
+
+
+def _guards_the_class(situation: Situation) -> None:
+    path = f"/apis/resource.k8s.io/v1/deviceclasses/{situation.name('gpu')}"
+    selectors = [{"cel": {"expression": f"{GUARD}({READS})"}}]
+    situation.patches.append((path, {"spec": {"selectors": selectors}}))
+
+
+@kind(f"the selector {READS} of DeviceClass {{}}-gpu fails for ",
+      "guard the selector of DeviceClass {}-gpu, so that devices without what is read do not fit "
+      f"instead of ending the attempt: {GUARD}({READS})",
+      _guards_the_class, reason="SchedulerError")  # fmt: skip
+def a_selector_of_a_class_that_fails_for_a_device(situation: Situation) -> None:
+    _one_with_memory(situation)
+    selectors = [{"cel": {"expression": READS}}]
+    situation.object("deviceclasses")["spec"]["selectors"] = selectors
+
+
+@kind(f"the selector {READS} of ResourceClaim pending-kinds/{{}}-gpu-0 fails for ",
+      "guard the selector of ResourceClaim {}-gpu-0, so that devices",
+      lambda s: s.uses_another_claim(lambda devices: devices["requests"][0]["exactly"].update(
+          selectors=[{"cel": {"expression": f"{GUARD}({READS})"}}])),
+      reason="SchedulerError")  # fmt: skip
+def a_selector_of_a_claim_that_fails_for_a_device(situation: Situation) -> None:
+    _one_with_memory(situation)
+    _claim(situation)["exactly"]["selectors"] = [{"cel": {"expression": READS}}]
+
+
 @kind("the node is cordoned", "uncordon the node",
       lambda s: s.patch_node(0, {"spec": {"unschedulable": None}}))  # fmt: skip
 def devices_on_a_cordoned_node(situation: Situation) -> None:

@@ -24,26 +24,20 @@ class Kind:
     since: int = 0  # the first minor version of Kubernetes in which it exists by default
     # the first minor version in which kube-scheduler does not try the pod again after the change
     retried_late_since: int = 99
+    reason: str = "Unschedulable"  # of the condition PodScheduled
 
 
 KINDS: dict[str, Kind] = {}
 
 
 def kind(
-    cause: str,
-    fix: str = "",
-    repair: Change | None = None,
-    *,
-    first: str = "",
-    untried: bool = False,
-    since: int = 0,
-    retried_late_since: int = 99,
+    cause: str, fix: str = "", repair: Change | None = None, **fields: Any
 ) -> Callable[[Change], Change]:
     """Register a kind; `{}` stands for the prefix of the situation's names."""
 
     def register(arrange: Change) -> Change:
         name = arrange.__name__.replace("_", " ").strip()
-        KINDS[name] = Kind(arrange, cause, fix, repair, first, untried, since, retried_late_since)
+        KINDS[name] = Kind(arrange, cause, fix, repair, **fields)
         return arrange
 
     return register

@@ -19,6 +19,9 @@ SICK = {"key": "sick", "effect": "NoSchedule"}
 BIG = "device.attributes['gpu.example'].memory == 'big'"
 
 
+SMALL = {"name": "d", "attributes": {"memory": {"string": "small"}}}
+
+
 def obj(kind: str, name: str, version: str = DRA, namespace: str = "", **fields: Any) -> Object:
     place = {"namespace": namespace} if namespace else {}
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **place}, **fields}
@@ -182,7 +185,7 @@ def test_what_may_help_is_made_when_it_is_tried(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_may_help_is_a_claim_that_is_changed_in_one_thing() -> None:
     selectors = [{"cel": {"expression": BIG}}, {"cel": {"expression": "true"}}]
-    found = waits(claim("mine", count=3, selectors=selectors), devices("a", {"name": "d"}), RULE)
+    found = waits(claim("mine", count=3, selectors=selectors), devices("a", SMALL), RULE)
     repairs = list(found.repairs())
     texts = [repair.text for repair in repairs]
     assert texts == [
@@ -302,3 +305,34 @@ def test_a_template_that_does_not_exist_is_named() -> None:
     assert (found.text, found.fix, found.rank) == (
         "ResourceClaimTemplate gone does not exist", "create ResourceClaimTemplate gone", Rank.MEND
     )  # fmt: skip
+
+
+def test_a_selector_that_fails_is_guarded_in_the_claim_or_in_its_class() -> None:
+    reads = {"selectors": [{"cel": {"expression": BIG}}]}
+    bare = devices("a", {"name": "d"})
+    guard = f'"memory" in device.attributes["gpu.example"] && ({BIG})'
+    of_claim = next(iter(waits(claim("mine", **reads), bare).repairs()))
+    assert of_claim.text.startswith("guard the selector of ResourceClaim mine, ")
+    assert of_claim.text.endswith(guard)
+    assert of_claim.field == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    reading = obj("DeviceClass", "reading", spec=reads)
+    of_class = next(iter(waits(claim("mine", deviceClassName="reading"), reading, bare).repairs()))
+    assert of_class.text.startswith("guard the selector of DeviceClass reading, ")
+    assert (of_class.object, of_class.rank) == ("DeviceClass reading", Rank.MEND)
+    other, changed = of_class.objects
+    assert changed["spec"]["selectors"][0]["cel"]["expression"] == guard
+    (request,) = other["spec"]["devices"]["requests"]
+    assert request["exactly"]["deviceClassName"] == changed["metadata"]["name"]
+
+
+def test_the_words_of_kube_scheduler_about_a_selector_are_of_its_claim() -> None:
+    failed = (
+        "claim ai/mine: selector #0 on device gpu.example/a/d: CEL runtime error: no such key: x"
+    )
+    seen = waits(claim("mine"), devices("a", {"name": "d"})).seen
+    assert seen is not None
+    assert seen([failed]).endswith(
+        "fails for device d of pool a of driver gpu.example: no such key: x"
+    )
+    assert seen([failed.replace("mine", "other")]) == ""
+    assert seen(["cannot allocate all claims"]) == ""
