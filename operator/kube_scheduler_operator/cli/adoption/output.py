@@ -11,6 +11,8 @@ from typing import Any, Final
 from ...base.findings import Finding, listing
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...base.source.yaml_text import yaml_text
+from ...config.language.plugins.known_schedulers import scheduler_of_image
+from ...config.lint.forms.workload import is_stock
 from ...config.migrate.changes import Severity
 from ...kube.api import Api
 from ...operator.controlplane.adoption.preview import (
@@ -117,6 +119,11 @@ def _print_objects(previewed: AdoptionPreview, output: str) -> int:
         "note: applied, these objects replace the adopted profiles and extenders of the same names "
         "and URLs, in a new revision that is equal in effect; deleted, the adopted ones return"
     )
+    for image in sorted({node.image for node in previewed.nodes}):
+        if not is_stock(image):
+            known = scheduler_of_image(image)
+            flag = f"--for {known.name}" if known else "--custom-image"
+            print_remark(f"note: {image} may have plugins of its own: check with validate {flag}")
     if adopted.remaining:
         fields = ", ".join(adopted.remaining)
         print_remark(f"note: fields that stay adopted as they are: {fields}")

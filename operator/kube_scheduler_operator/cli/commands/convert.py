@@ -112,8 +112,9 @@ def _convert_all(
 ) -> int:
     named, failed = _convertible(documents, forms)
     policies = list(filter(None, (_policy_for(entry.document, documents) for entry in named)))
+    named = _without_unread(named, policies)
     results: list[dict[str, Any]] = []
-    for name, document, reader in named:
+    for name, document, reader, _ in named:
         if document in policies:
             continue  # converted with the document that refers to it
         prefix = f"{name}: " if len(named) > 1 else ""
@@ -297,6 +298,7 @@ class _Named(NamedTuple):
     name: str  # in messages
     document: Any
     reader: Reader | None = None  # the scheduler that reads it, if the files show one
+    namespace: str | None = None  # of the ConfigMap that has it; None: in none
 
 
 def _convertible(documents: Sequence[Any], forms: OtherForms | None) -> tuple[list[_Named], bool]:
@@ -334,10 +336,27 @@ def _in_config_map(
             errors += unreadable
         elif _is_scheduler(inner):
             reader = forms.reader_of(config_map, key) if forms else None
-            named.append(_Named(where, inner, reader))
+            namespace = str(mapping(config_map.get("metadata")).get("namespace") or "")
+            named.append(_Named(where, inner, reader, namespace))
         elif key == POLICY_KEY:
             errors.append(f"{_CONFIG_MAP} {name}: data.{key} has no Policy; add one")
     return named, errors
+
+
+def _without_unread(named: Sequence[_Named], policies: Sequence[Any]) -> list[_Named]:
+    """Leave out, and list, what no scheduler reads beside a configuration that one reads.
+
+    A namespace also has ConfigMaps of before. `policies` are read by configurations.
+    """
+    in_use = {entry.namespace for entry in named if entry.reader and entry.reader.is_named}
+    kept = []
+    for entry in named:
+        if entry.reader or entry.namespace not in in_use or entry.document in policies:
+            kept.append(entry)
+        else:
+            alone = "convert it alone to get its objects"
+            print_remark(f"skipped: {entry.name}, which no scheduler in these files reads; {alone}")
+    return kept
 
 
 def _is_converted(document: Any) -> bool:

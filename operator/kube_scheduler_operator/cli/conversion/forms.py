@@ -56,7 +56,7 @@ class Reader:
 
         known = known_scheduler(self.command)
         if known is not None:
-            return replace(target, stock=False, scheduler=known.name)
+            return replace(target, stock=False, scheduler=known.key)
         return target if stock_of(self.command) else replace(target, stock=False)
 
     def completed(

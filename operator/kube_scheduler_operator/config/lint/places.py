@@ -54,7 +54,7 @@ def options_for(word: str, options: CheckOptions) -> CheckOptions:
         if known is None:  # a test ensures that each name is on record
             return options
         gates = replace(options.gates, version=known.rules)
-        return replace(options, gates=gates, stock=False, scheduler=f"{name}:{known.version}")
+        return replace(options, gates=gates, stock=False, scheduler=known.key)
     if version is not None and name not in OWN_RELEASES:
         options = replace(options, gates=replace(options.gates, version=version))
     return replace(options, platform=PLATFORMS.get(name, options.platform))

@@ -80,6 +80,7 @@ _PRIORITIES: Final[Mapping[str, tuple[str, bool]]] = {
 }
 """Priority -> (plugin, whether it implements preScore), in the order in which they were added."""
 _SPREADS_SERVICES: Final = "SelectorSpreadPriority"
+_PREFERS_AFFINITY: Final = "InterPodAffinityPriority"
 _EQUAL: Final = "EqualPriority"
 
 
@@ -99,6 +100,7 @@ def read_policy(
     arguments: Arguments = {}
     if "predicates" in policy:
         written |= _filters(_predicates(policy["predicates"], arguments, report))
+    scores: Mapping[str, tuple[int, Path]] = {}
     if "priorities" in policy:
         scores = _priorities(policy["priorities"], arguments, report)
         written |= _scores(scores, arguments)
@@ -108,8 +110,10 @@ def read_policy(
             why = f"without {_SPREADS_SERVICES} only the pods' own constraints applied"
             report.same(path, f"defaultingType of {SPREAD} set to List", why)
     weight = policy.get("hardPodAffinitySymmetricWeight", 0)
-    if weight:
-        path = ("hardPodAffinitySymmetricWeight",)
+    path = ("hardPodAffinitySymmetricWeight",)
+    if weight and "priorities" in policy and _PREFERS_AFFINITY not in scores:
+        report.same(path, "removed", f"the Policy does not list {_PREFERS_AFFINITY}, which read it")
+    elif weight:
         args = {"hardPodAffinityWeight": weight}
         arguments["InterPodAffinity"] = Argument("InterPodAffinity", args, path)
         why = "v1 has it in the plugin's arguments"

@@ -229,6 +229,24 @@ def test_objects_for_kubectl_apply(adopt: Adopt) -> None:
     assert [one["kind"] for one in json.loads(listed.out)["items"]] == kinds
 
 
+@pytest.mark.parametrize(
+    ("image", "flag"),
+    [
+        ("registry.k8s.io/kube-scheduler:v1.35.4", ""),
+        ("registry.k8s.io/scheduler-plugins/kube-scheduler:v0.34.7", "--for scheduler-plugins"),
+        ("example.com/our-scheduler:v3", "--custom-image"),
+    ],
+)
+def test_objects_for_an_image_with_plugins_of_its_own(adopt: Adopt, image: str, flag: str) -> None:
+    pod = with_config_file(manifest())
+    pod["spec"]["containers"][0]["image"] = image
+    files = {"a.yaml": pod, "config.yaml": FILES["extenders"]}
+    done = adopt(files, "--as-profiles", "-f", "a.yaml", "-f", "config.yaml")
+    assert done.code == 0
+    assert done.err.count("check with validate") == bool(flag)
+    assert flag in done.err
+
+
 def test_objects_name_the_fields_that_stay_adopted(adopt: Adopt) -> None:
     files = {"a.yaml": with_config_file(manifest()), "config.yaml": CONFIG}
     done = adopt(files, "--as-profiles", "-f", "a.yaml", "-f", "config.yaml")

@@ -191,3 +191,16 @@ def test_rights_of_every_group_are_reported(tmp_path: Path, capsys: Any) -> None
     assert "ClusterRole" not in objects
     assert "cannot be kept: rules[0] of ClusterRole gangs removed" in messages
     assert "ClusterRole elsewhere of Deployment gangs is not among the files" in messages
+
+
+def test_config_maps_that_no_scheduler_reads_are_left_out(tmp_path: Path, capsys: Any) -> None:
+    """As in a namespace in which other configurations were tried before, or wait to be."""
+    earlier = config_map(OPENSHIFT)
+    earlier["metadata"] = {**earlier["metadata"], "name": "earlier"}
+    elsewhere = config_map("another")
+    elsewhere["data"] = {"config.yaml": CONFIG.replace("packing", "spreading")}
+    objects, messages = converted(
+        tmp_path, capsys, earlier, openshifts(), config_map(OPENSHIFT), elsewhere
+    )
+    assert "skipped: ConfigMap earlier config.yaml, which no scheduler in these" in messages
+    assert objects["SecondaryScheduler"]["metadata"]["name"] == "spreading"  # the last of two

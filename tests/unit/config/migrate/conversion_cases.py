@@ -251,7 +251,6 @@ CASES: dict[str, Case] = {
                 "NodeResourcesFit=1 NodeResourcesBalancedAllocation=1 PodTopologySpread=1",
                 volumes="",
                 later=False,
-                config={"InterPodAffinity": {"hardPodAffinityWeight": 10}},
             ),
         ),
     ),

@@ -17,6 +17,7 @@ from kube_scheduler_operator.config.migrate.old_schema import duration
 
 from .conversions import (
     AGENT_SCHEDULER,
+    CLASSIC,
     GROUP,
     LEAST,
     MOST,
@@ -237,6 +238,9 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     "symmetric weight": (
         policy(hardPodAffinitySymmetricWeight=5), "hardPodAffinitySymmetricWeight", SAME,
         "moved to hardPodAffinityWeight 5",
+    ),
+    "symmetric weight that nothing reads": (
+        CLASSIC, "hardPodAffinitySymmetricWeight", SAME, "does not list InterPodAffinityPriority",
     ),
     "nanoseconds": (
         policy(extenders=[{"urlPrefix": "http://a", "httpTimeout": 5_000_000_000}]),

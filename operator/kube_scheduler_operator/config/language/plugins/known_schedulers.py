@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -38,6 +38,12 @@ class KnownScheduler:
     source: str  # URL of its sources
     images: tuple[str, ...]  # suffixes of the names of its images
     plugins: Mapping[str, KnownPlugin]  # its own
+    newer: str = ""  # the version that was asked for, if all on record are older
+
+    @property
+    def key(self) -> str:
+        """The scheduler with the version that was asked for: `scheduler-plugins:v0.34.7`."""
+        return f"{self.name}:{self.newer or self.version}"
 
     @property
     def rules(self) -> Version:
@@ -76,7 +82,9 @@ def known_scheduler(name: str, version: str = "") -> KnownScheduler | None:
         for scheduler in own
         if _number(scheduler.version) <= (*_number(version)[:2], 10**6)
     ]
-    return (older or own[:1])[-1] if version else own[-1]
+    found = (older or own[:1])[-1] if version else own[-1]
+    is_newer = _number(version)[:2] > _number(found.version)[:2]
+    return replace(found, newer=version) if is_newer else found
 
 
 def scheduler_of_image(image: str) -> KnownScheduler | None:

@@ -32,7 +32,7 @@ class Target:
         """Return the type of a plugin's arguments; None if it has none, or accepts any."""
         known = self.known
         if known is not None and plugin in known.plugins:
-            return known.plugins[plugin].args
+            return None if known.newer else known.plugins[plugin].args
         return args_struct(plugin, self.minor)
 
     @property

@@ -22,13 +22,13 @@ def validate_known_plugin(
     own = known.plugins.get(name)
     label = f"{known.name} {known.version}"
     if own is None:
-        if PLUGINS.get(name) is not None:
-            return  # its kube-scheduler may be older than the record
+        if PLUGINS.get(name) is not None or known.newer:
+            return  # its kube-scheduler may be older than the record, or the record older than it
         # If known.name owns it, only another version of this scheduler has the plugin.
         fix = "" if known.name in owners_of(name) else owner_fix(name)
         fix = fix or did_you_mean(name, known.plugins).removeprefix("; ") or "remove it"
         yield Problem(UNKNOWN_PLUGIN, where, f'{label} has no plugin "{name}"; {fix}')
-    elif point != "multiPoint" and point not in own.points:
+    elif point != "multiPoint" and point not in own.points and not known.newer:
         message = f'plugin "{name}" of {label} does not implement {point}'
         yield Problem(WRONG_POINT, where, f"{message}; list it at {listing(own.points)}")
 

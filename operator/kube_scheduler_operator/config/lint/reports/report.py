@@ -98,5 +98,8 @@ class ValidationReport:
             if reader is not None and reader.image and reader.label != owner:
                 change = ", which a Kustomization sets" if reader.kustomized else ""
                 source = f", as in the image of {reader.label}{change}"
+            if third is not None and third.newer:
+                source += f"; its version {third.newer} is not on record, so plugins and arguments"
+                source += " of its own were not checked"
             note_of[owner] = f"{owner} was checked for {what}{source}"
         return (*note_of.values(), *self.remarks)
