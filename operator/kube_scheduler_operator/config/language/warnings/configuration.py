@@ -20,6 +20,7 @@ from ..plugins.target_scheduler import Target
 from ..schema import DEFAULT_SCHEDULER
 from ..validation.newer_versions import new_names, new_names_in_profile
 from ..validation.profiles import CACHE_SIZE
+from .credentials import credential_warnings
 from .extenders import extender_warnings, key_warnings
 from .plugins import ExpandedProfile, plugin_warnings
 
@@ -138,6 +139,7 @@ def _warnings_of(
         *_percentage(document),
         *new_names_in_profile(document, target),
         *plugin_warnings(ExpandedProfile.read(document, target), extenders),
+        *credential_warnings(document),
     )
 
 

@@ -192,6 +192,25 @@ def test_an_extender_counts_with_its_ten_points() -> None:
     assert warnings_of({**config(), "extenders": [limited]}) == []
 
 
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        ({"metricProvider": {"type": "Prometheus", "token": "eyJ0"}}, "metricProvider.token"),
+        ({"sources": [{"Password": "x"}]}, "sources[0].Password"),
+        ({"metricProvider": {"token": "${PROM_TOKEN}"}, "secret": ""}, ""),
+        ({"secretName": "prometheus", "token": {"valueFrom": "file"}}, ""),
+    ],
+)
+def test_a_credential_in_the_arguments_of_a_plugin(args: Any, path: str) -> None:
+    document = plugins(multiPoint={"enabled": on("Own")})
+    document["profiles"][0]["pluginConfig"] = [{"name": "Own", "args": args}]
+    found = [(each.reason, each.path) for each in warnings_of(document, stock=False)]
+    where = f"profiles[0].pluginConfig[0].args.{path}"
+    assert [(reason, format_path(at)) for reason, at in found] == (
+        [(ext.KEY_IN_LOG, where)] if path else []
+    )
+
+
 def test_an_unknown_plugin_may_score_so_no_weight_is_reported() -> None:
     document = plugins(score={"enabled": on(ImageLocality=9000)}, multiPoint={"enabled": on("Own")})
     assert warnings_of(document, stock=False) == []
