@@ -93,6 +93,22 @@ def test_the_application_ignores_what_the_patch_ignores() -> None:
     assert "RespectIgnoreDifferences=true" in application["spec"]["syncPolicy"]["syncOptions"]
 
 
+def test_both_tools_try_again_until_the_crds_of_the_operator_are_there() -> None:
+    """The order of two Applications is kept by nothing, unless Argo CD was set up for it."""
+    application = yaml.safe_load((argo_cd.FOLDER / "application.yaml").read_text(encoding="utf-8"))
+    retry = application["spec"]["syncPolicy"]["retry"]
+    waits, wait = [], 15
+    for _ in range(retry["limit"]):
+        waits.append(min(wait, 300))
+        wait *= retry["backoff"]["factor"]
+    assert retry["backoff"] == {"duration": "15s", "factor": 2, "maxDuration": "5m"}
+    assert sum(waits) >= 1800, "an operator with a slow registry"
+    flux = argo_cd.FOLDER.parent / "flux" / "scheduling.yaml"
+    spec = yaml.safe_load(flux.read_text(encoding="utf-8"))["spec"]
+    assert spec["dependsOn"]
+    assert spec["retryInterval"] == "1m"
+
+
 class _Literal(yaml.SafeDumper):
     """Writes texts with several lines as such."""
 
