@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 MONITORING = (
-    "monitoring", "monitoring/dashboards", "monitoring/load", "monitoring/openshift",
-    "monitoring/schedulers",
+    "monitoring", "monitoring/dashboards", "monitoring/eks", "monitoring/load",
+    "monitoring/openshift", "monitoring/schedulers",
 )  # fmt: skip
 
 

@@ -284,6 +284,31 @@ def test_prometheus_may_read_metrics_and_discover_pods(objects: list[Object], ac
     assert places == {r["metadata"]["namespace"] for r in roles if r["kind"] == "Role"}
 
 
+def test_the_metrics_of_eks_come_from_the_api_server() -> None:
+    objects = build(MONITORING / "eks")
+    spec = found_monitor(objects, "eks-kube-scheduler")["spec"]
+    (endpoint,) = spec["endpoints"]
+    group, _, rest = endpoint["path"].removeprefix("/apis/").partition("/")
+    (rule,) = found(objects, "ClusterRole", "eks-kube-scheduler-metrics")["rules"]
+    assert (rule["apiGroups"], rule["verbs"]) == ([group], ["get"])
+    assert rule["resources"] == [rest.removeprefix("v1/").replace("/container/", "/")]
+    (job,) = (one for one in endpoint["relabelings"] if one["targetLabel"] == "job")
+    assert job["replacement"] == "kube-scheduler", "as kube-prometheus, whose rules name the job"
+    assert endpoint["path"] in (ROOT / "docs/metrics.md").read_text()
+
+
+def test_the_page_names_metrics_of_before_with_those_that_are_served() -> None:
+    section = (ROOT / "docs/metrics.md").read_text().partition("### Panels without data")[2]
+    table = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
+    assert table
+    for before, instead in table:
+        for name in re.findall("`([^`]+)`", before):
+            assert not_served(name)
+            assert not_served(f"{name}_count")
+        for name in re.findall("`([^`]+)`", instead):
+            assert not_served(f"{name}_count") == []
+
+
 def test_on_openshift_monitoring_is_part_of_the_release_payload() -> None:
     for obj in ON_OPENSHIFT:
         annotations = obj["metadata"]["annotations"]
@@ -294,7 +319,7 @@ def test_no_overlay_requires_prometheus_operator() -> None:
     for name in PLATFORMS:
         for obj in build(DEPLOY / name):
             assert not obj["apiVersion"].startswith("monitoring.coreos.com")
-    components = ("", "load", "openshift", "schedulers", "secondary-schedulers")
+    components = ("", "eks", "load", "openshift", "schedulers", "secondary-schedulers")
     for folder in (MONITORING / name for name in components):
         assert (
             yaml.safe_load((Path(folder) / "kustomization.yaml").read_text())["kind"] == "Component"
