@@ -6,6 +6,7 @@ another client is answered. `hack/bench ports` measures more of them, for longer
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import functools
@@ -27,6 +28,11 @@ from urllib.parse import urlsplit
 import pytest
 
 import kube_scheduler_operator
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.web.page import ConsoleCluster
+from kube_scheduler_operator.cli.web.port import listening as console_listening
+from kube_scheduler_operator.cli.web.security import Guard
+from kube_scheduler_operator.cli.web.server import Console
 from kube_scheduler_operator.operator.admission import program as webhook_program
 from kube_scheduler_operator.operator.admission.decisions import ReviewAnswer
 from kube_scheduler_operator.operator.admission.review_connection import (
@@ -273,9 +279,22 @@ async def webhook(_folder: Path, context: ssl.SSLContext | None = None) -> Async
         listener.abort()
 
 
+@asynccontextmanager
+async def console(_folder: Path) -> AsyncIterator[Port]:
+    """The requests of a second user of the machine have no token."""
+    args = argparse.Namespace(kubeconfig=None, context=None, as_user="", as_groups=[], as_uid="")
+    served = Console(ConsoleCluster(Mock(), KUBEADM, args), Guard(0), "test")
+    async with console_listening(served.application(), served.connections, 0) as port:
+        served.guard = Guard(port)
+        good = f"GET /static/icon.svg?token={served.guard.token} HTTP/1.1\r\nHost: 127.0.0.1:{port}"
+        end = b"\r\nConnection: close\r\n\r\n"
+        yield Port(port, (b"/now", b""), good.encode() + end, answer=b" 303 ")
+
+
 PORTS: Final[Mapping[str, Callable[[Path], AbstractAsyncContextManager[Port]]]] = {
     "telemetry with TLS": telemetry,
     "annotator": annotator,
+    "console": console,
     "exporter": exporter,
     "exporter with TLS": lambda folder: exporter(folder, served()),
     "extender": extender,
@@ -291,6 +310,7 @@ PORTS: Final[Mapping[str, Callable[[Path], AbstractAsyncContextManager[Port]]]] 
 """Every port that a program of this project opens."""
 
 LISTENERS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("cli/web/port.py", "listening"): ("console",),
     ("operator/admission/program.py", "WebhookServer._listen"): ("webhook", "webhook with TLS"),
     ("operator/telemetry/server.py", "TelemetryServer.__init__"): ("telemetry with TLS",),
     ("scheduling/annotator/program.py", "AnnotatorProgram._serving"): ("annotator",),
@@ -305,7 +325,6 @@ LISTENERS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """File and function that opens a port -> its rows in PORTS."""
 
 SERVERS: Final[Mapping[tuple[str, str], str]] = {
-    ("cli/web/server.py", "serve"): "on loopback of a user's machine, until Ctrl-C",
     ("scheduling/exporter/server.py", "ExporterServer.__init__"): "is the exporter's server",
     ("serving/connections.py", "Listener._listen"): "is the server of most programs",
     ("serving/http_server.py", "HttpServer.start"): "is the server of most programs",

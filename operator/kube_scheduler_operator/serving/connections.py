@@ -115,8 +115,8 @@ class Listener:
     """Accepts connections.
 
     Beyond the limit, a connection is closed for each new one: the oldest in a TLS handshake, else
-    the oldest idle one, else the oldest. The same happens when the process has no file descriptor
-    left for a connection. With `sharing`, see `sharing.makes_room`.
+    the oldest that is not proven, else the oldest; idle ones first. The same happens when the
+    process has no file descriptor left for a connection. With `sharing`, see `sharing.makes_room`.
 
     Args:
         factory: creates the protocol of a connection.
@@ -330,8 +330,9 @@ class Listener:
             return
         others = [client for client in self._clients if client is not newest]
         yield from (client for client in others if client.protocol is None)
-        yield from (c for c in others if c.protocol is not None and c.protocol.idle)
-        yield from others
+        opened = [(client.protocol, client) for client in others if client.protocol is not None]
+        opened.sort(key=lambda pair: (pair[0].proven, not pair[0].idle))
+        yield from (client for _, client in opened)
 
     def _fair(self, newest: _Client | None, sharing: Sharing) -> Iterator[_Client]:
         clients = list(self._clients)

@@ -15,14 +15,15 @@ import hmac
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from aiohttp import web
 
-from ..serving.connections import Listener, ServedConnection, Sharing
+from ..serving.connections import Listener, Sharing
+from ..serving.handled import HandledConnections
 from .identity import tls_context
 from .job import PATH, PORT
 from .process import Binary, LaunchedProgram, SimulationError, binary_version
@@ -59,44 +60,6 @@ class ServiceOptions:
     identity: Path | None = None
 
 
-class _Connection(ServedConnection):
-    """A connection that aiohttp serves; proven by the key."""
-
-    def __init__(self, handler: web.RequestHandler, known: _Known) -> None:
-        self.asks = 0  # requests in progress that have the key
-        self._handler, self._known = handler, known
-
-    @property
-    def idle(self) -> bool:
-        return not self.asks
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._known[self._handler] = self
-        self._handler.connection_made(transport)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        super().connection_lost(error)
-        self._known.pop(self._handler, None)
-        self._handler.connection_lost(error)
-
-    def data_received(self, data: bytes) -> None:
-        self._handler.data_received(data)
-
-    def eof_received(self) -> None:
-        self._handler.eof_received()
-
-    def pause_writing(self) -> None:
-        self._handler.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._handler.resume_writing()
-
-
-_Known: TypeAlias = dict[asyncio.BaseProtocol, _Connection]
-"""The open connections by what serves them."""
-
-
 class Service:
     """Serves until the client is gone."""
 
@@ -105,7 +68,7 @@ class Service:
         self._lock = asyncio.Lock()
         self._launched: LaunchedProgram | None = None
         self._had_client = False
-        self._connections: _Known = {}
+        self._connections = HandledConnections()
 
     async def run(self) -> int:
         """Serve; return the exit code."""
@@ -123,7 +86,7 @@ class Service:
         if server is None:
             raise RuntimeError("aiohttp has not set up its server")
         tls = tls_context(self._options.identity) if self._options.identity is not None else None
-        listener = Listener(lambda: _Connection(server(), self._connections), _MOST, tls, _SHARING)
+        listener = Listener(self._connections.factory(server), _MOST, tls, _SHARING)
         await listener.start(self._options.host, self._options.port)
         end = time.monotonic() + self._options.wait
         try:
@@ -148,21 +111,11 @@ class Service:
         if scheme != "Bearer" or not hmac.compare_digest(own, self._options.key_hash):
             raise web.HTTPUnauthorized
         self._had_client = True
-        with self._asking(request):
-            return await self._respond(request)
-
-    @contextlib.contextmanager
-    def _asking(self, request: web.Request) -> Iterator[None]:
-        """Note that a connection has the key, and while a request of it is in progress."""
         connection = self._connections.get(request.protocol)
         if connection is None:  # it has just ended
             raise web.HTTPServiceUnavailable
-        connection.proven = True
-        connection.asks += 1
-        try:
-            yield
-        finally:
-            connection.asks -= 1
+        with connection.asking():
+            return await self._respond(request)
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()

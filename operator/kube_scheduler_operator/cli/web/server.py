@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
-import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -23,9 +23,11 @@ from ...base import assets
 from ...base.defects import contained
 from ...base.field_types import document_of
 from ...base.foreign_text import json_text
+from ...serving.handled import HandledConnections
 from .answers import Answered, Answers
 from .openapi import API, openapi_document
 from .page import ConsoleCluster, Page, ParameterError, Question
+from .port import listening
 from .registry import PAGES
 from .rendering import Templates, identity_flags
 from .security import HEADERS, TOKEN, Guard, RefusedRequest
@@ -37,11 +39,14 @@ LIVE_INTERVAL: Final = 2.0
 LIVE_COMMENT: Final = 15.0
 """Seconds between two looks of a live page, and between two signs of life without a change."""
 
-LIVE_PAGES: Final = 16
-"""Live pages at the same time: each keeps one connection."""
+LIVE_PAGES: Final = 4
+"""Live pages that keep a connection at the same time: a browser has six for all of its tabs. A
+further one takes the place of the oldest, which connects again after LIVE_TURN seconds."""
+LIVE_TURN: Final = 10
 
 SEEN: Final = "seen"
-"""The parameter of a live page with the version that it shows."""
+SEEN_AGAIN: Final = "Last-Event-ID"
+"""The parameter, and the header of a page that connects again, with the version that it shows."""
 
 STATIC: Final = ("console.css", "console.js", "htmx.min.js", "htmx-ext-sse.min.js", "icon.svg")
 
@@ -58,7 +63,9 @@ class Console:
     pages: Sequence[Page] = PAGES
     templates: Templates = field(init=False)
     answers: Answers = field(init=False)
-    live: int = 0  # live pages now
+    connections: HandledConnections = field(default_factory=HandledConnections)
+    # the places of live pages, the oldest first: its timeout ends one
+    _live: list[asyncio.Timeout] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.templates = Templates(identity_flags(self.cluster.args))
@@ -73,8 +80,12 @@ class Console:
         app.router.add_get("/fragments/{page}", self._fragment)
         app.router.add_get("/events/{page}", self._events)
         app.router.add_get("/{page}", self._page)
+        app.on_response_prepare.append(self._with_headers)
         app.on_cleanup.append(self._close)
         return app
+
+    async def _with_headers(self, _request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(HEADERS)  # those of aiohttp's own responses as well
 
     async def _close(self, _app: web.Application) -> None:
         await self.answers.close()
@@ -91,10 +102,13 @@ class Console:
         )
         if refusal is not None:
             return self._refused(request, refusal)
-        if TOKEN in request.query:
-            return self._with_cookie(request)
+        connection = self.connections.get(request.protocol)
+        with connection.asking() if connection is not None else nullcontext():
+            return await self._accepted(request, handler)
+
+    async def _accepted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            response = await handler(request)
+            return self._with_cookie(request) if TOKEN in request.query else await handler(request)
         except ParameterError as error:
             return self._refused(request, RefusedRequest(400, f"{error}"))
         except web.HTTPNotFound:
@@ -104,12 +118,9 @@ class Console:
             )
         except (web.HTTPException, ConnectionError):
             raise
-        except Exception as error:  # aiohttp's own answer would have none of the headers
+        except Exception as error:  # aiohttp's own answer would have no sentence
             sentence = f"not known: {contained('request', request.path, error)}"
             return self._refused(request, RefusedRequest(500, sentence))
-        if not response.prepared:
-            response.headers.update(HEADERS)
-        return response
 
     def _refused(self, request: web.Request, refusal: RefusedRequest) -> web.Response:
         if request.path.startswith(f"{API}/"):
@@ -120,9 +131,9 @@ class Console:
     def _with_cookie(self, request: web.Request) -> web.Response:
         """Move the token from the address, which a browser remembers, into a cookie."""
         rest = urlencode([(k, v) for k, v in request.query.items() if k != TOKEN])
-        # Relative to this host: a path that begins with // would name another one.
-        path = "/" + request.path.lstrip("/")
-        response = web.Response(status=303, headers=HEADERS)
+        # Of this host, and still quoted: after // and /\\ browsers read the name of another one.
+        path = "/" + request.rel_url.raw_path.lstrip("/")
+        response = web.Response(status=303)
         response.headers["Location"] = f"{path}?{rest}" if rest else path
         response.set_cookie(
             self.guard.cookie, self.guard.token, httponly=True, samesite="Strict", path="/"
@@ -143,7 +154,7 @@ class Console:
     async def _page(self, request: web.Request) -> web.StreamResponse:
         page = self._page_of(request)
         question = page.read(request.query)
-        response = web.StreamResponse(headers=HEADERS)
+        response = web.StreamResponse()
         response.content_type, response.charset = "text/html", "utf-8"
         await response.prepare(request)
         if request.method == "HEAD":
@@ -194,22 +205,32 @@ class Console:
         query = dict(request.query)
         seen = query.pop(SEEN, "")
         question = page.read(query)
-        if self.live >= LIVE_PAGES:
-            sentence = f"{LIVE_PAGES} live pages are open; close one."
-            return self._refused(request, RefusedRequest(503, sentence))
-        response = web.StreamResponse(headers=HEADERS)
+        seen = request.headers.get(SEEN_AGAIN, seen)
+        response = web.StreamResponse()
         response.content_type, response.charset = "text/event-stream", "utf-8"
         await response.prepare(request)
         if request.method == "HEAD":
             return response
-        self.live += 1
         try:
-            await self._send_changes(response, page, question, seen)
+            async with asyncio.timeout(None) as end:
+                with self._live_place(end):
+                    await self._send_changes(response, page, question, seen)
+        except TimeoutError:  # it has to make room
+            await response.write(f"retry: {1000 * LIVE_TURN}\n\n".encode())
         except ConnectionError:
             pass  # the reader has closed the page
-        finally:
-            self.live -= 1
         return response
+
+    @contextmanager
+    def _live_place(self, end: asyncio.Timeout) -> Iterator[None]:
+        if len(self._live) >= LIVE_PAGES:
+            self._live.pop(0).reschedule(asyncio.get_running_loop().time())
+        self._live.append(end)
+        try:
+            yield
+        finally:
+            if end in self._live:
+                self._live.remove(end)
 
     async def _send_changes(
         self, response: web.StreamResponse, page: Page, question: Question, seen: str
@@ -220,7 +241,8 @@ class Console:
             if not answered.computing and answered.version != seen:
                 lines = self.fragment(page, question, answered).splitlines()
                 data = "".join(f"data: {line}\n" for line in lines)
-                await response.write(f"event: answer\n{data}\n".encode())
+                event = f"event: answer\n{data}id: {answered.version}\n\n"
+                await response.write(event.encode())
                 seen, silent_since = answered.version, time.monotonic()
             elif time.monotonic() - silent_since >= LIVE_COMMENT:
                 await response.write(b": no change\n\n")
@@ -249,16 +271,13 @@ def _query(page: Page, question: Question) -> str:
 
 
 def _html_response(html: str, status: int) -> web.Response:
-    return web.Response(
-        text=html, status=status, headers=HEADERS, content_type="text/html", charset="utf-8"
-    )
+    return web.Response(text=html, status=status, content_type="text/html", charset="utf-8")
 
 
 def _json_response(document: Mapping[str, Any], status: int) -> web.Response:
     return web.Response(
         text=json_text(document) + "\n",
         status=status,
-        headers=HEADERS,
         content_type="application/json",
         charset="utf-8",
     )
@@ -272,16 +291,8 @@ async def serve(
     Raises:
         OSError: the port is in use.
     """
-    with socket.create_server(("127.0.0.1", port)) as listening:
-        guard = Guard(listening.getsockname()[1])
-        console = Console(cluster, guard, where)
-        runner = web.AppRunner(
-            console.application(), access_log=None, handle_signals=False, shutdown_timeout=1
-        )
-        await runner.setup()
-        try:
-            await web.SockSite(runner, listening).start()
-            started(guard)
-            await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
+    console = Console(cluster, Guard(port), where)
+    async with listening(console.application(), console.connections, port) as chosen:
+        console.guard = Guard(chosen)
+        started(console.guard)
+        await asyncio.Event().wait()

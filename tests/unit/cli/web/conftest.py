@@ -10,10 +10,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.web.page import ConsoleCluster, Page, Question
+from kube_scheduler_operator.cli.web.port import listening
 from kube_scheduler_operator.cli.web.registry import PAGES
 from kube_scheduler_operator.cli.web.security import Guard
 from kube_scheduler_operator.cli.web.server import Console
@@ -76,12 +76,8 @@ async def start() -> AsyncIterator[Start]:
             args = argparse.Namespace(**{**known, "as_uid": "", **flags})
             api: Any = None
             console = Console(ConsoleCluster(api, KUBEADM, args), Guard(0), "test", pages)
-            runner = web.AppRunner(console.application(), access_log=None, shutdown_timeout=0.1)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            port = runner.addresses[0][1]
+            served = listening(console.application(), console.connections, 0)
+            port = await stack.enter_async_context(served)
             console.guard = Guard(port)
             session = await stack.enter_async_context(
                 aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())

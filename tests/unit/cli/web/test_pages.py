@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import fields, is_dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -246,10 +247,38 @@ async def test_a_live_page_sends_what_changes(
     assert lines[1].startswith("data: ")
 
 
-async def test_live_pages_are_bounded(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LIVE_PAGES", 0)
-    status, html, _ = await (await start(recorded(HEALTHY))).ask("/events/now")
-    assert (status, "live pages are open" in html) == (503, True)
+async def test_a_further_live_page_takes_the_place_of_the_oldest(start: Start) -> None:
+    """A browser has six connections for all tabs: live pages must not use up all of them."""
+    reader = await start(recorded(HEALTHY))
+    own = {"Authorization": f"Bearer {reader.console.guard.token}"}
+    async with AsyncExitStack() as stack:
+        pages = [
+            await stack.enter_async_context(
+                reader.session.get(f"{reader.url}/events/now", headers=own)
+            )
+            for _ in range(server.LIVE_PAGES + 1)
+        ]
+        answers = [(await page.content.readuntil(b"\n\n")).decode() for page in pages]
+        assert [answer[:14] for answer in answers] == ["event: answer\n"] * len(pages)
+        async with asyncio.timeout(5):  # the oldest is asked to connect again later
+            assert await pages[0].content.read() == b"retry: 10000\n\n"
+        assert [page.content.at_eof() for page in pages[1:]] == [False] * server.LIVE_PAGES
+        again = own | {"Last-Event-ID": answers[0].rpartition("id: ")[2].strip()}
+        async with reader.session.get(f"{reader.url}/events/now", headers=again) as page:
+            with pytest.raises(TimeoutError):  # it shows this version already
+                await asyncio.wait_for(page.content.readline(), 0.2)
+
+
+async def test_a_live_page_that_was_left_has_no_place(start: Start) -> None:
+    reader = await start(recorded(HEALTHY))
+    own = {"Authorization": f"Bearer {reader.console.guard.token}"}
+    async with reader.session.get(f"{reader.url}/events/now", headers=own) as page:
+        await page.content.readline()
+        assert len(reader.console._live) == 1
+        page.close()
+    async with asyncio.timeout(1):
+        while reader.console._live:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 def test_the_openapi_document_is_valid() -> None:
