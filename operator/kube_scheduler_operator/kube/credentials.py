@@ -55,6 +55,7 @@ class Access:
     expires: datetime.datetime | None = None  # time of expiry, if known
     files: Fingerprint = ()  # the files that it was read from
     impersonation: Headers = ()  # headers by which a request counts as another user's
+    context: str | None = None  # of the kubeconfig; None: it was read from a Pod
 
     @property
     def host(self) -> str:
@@ -168,15 +169,26 @@ def find(
     """Load credentials from `kubeconfig`, $KUBECONFIG, the service account or ~/.kube/config.
 
     Nothing is read before the first `access`. `kubeconfig` may have several paths; the default
-    `context` is the kubeconfig's current one. `impersonation` (`impersonate`) replaces that of the
-    kubeconfig.
+    `context` is the kubeconfig's current one at the first `access`: a program stays with its
+    cluster when its user changes to another one. `impersonation` (`impersonate`) replaces that of
+    the kubeconfig.
     """
     path = kubeconfig or os.environ.get("KUBECONFIG") or ""
     if not path and os.environ.get("KUBERNETES_SERVICE_HOST"):
         credentials = Credentials(lambda: read_service_account(SERVICE_ACCOUNT_DIR))
     else:
-        credentials = Credentials(lambda: read_kubeconfig(path or "~/.kube/config", context))
+        credentials = Credentials(_Kubeconfig(path or "~/.kube/config", context).read)
     return credentials.impersonating(impersonation) if impersonation else credentials
+
+
+class _Kubeconfig:
+    def __init__(self, path: str, context: str | None) -> None:
+        self._path, self._context = path, context
+
+    def read(self) -> Access:
+        access = read_kubeconfig(self._path, self._context)
+        self._context = access.context
+        return access
 
 
 def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers:
@@ -288,6 +300,7 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
             map(str, user.get("as-groups") or ()),
             str(user.get("as-uid") or ""),
         ),
+        context=context or str(merged["current-context"]),
     )
 
 

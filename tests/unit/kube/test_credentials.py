@@ -236,6 +236,22 @@ async def test_order_of_the_sources(
     assert (await credentials.find(given).access()).server == expected
 
 
+def test_a_program_stays_with_its_context(tmp_path: Path) -> None:
+    """`kubectl config use-context` beside a console or a watch does not move it elsewhere."""
+    path = Path(kubeconfig(tmp_path, {"token": "abc"}))
+    content = json.loads(path.read_text())
+    content["contexts"].append({"name": "there", "context": {"cluster": "d", "user": "u"}})
+    content["clusters"].append({"name": "d", "cluster": {"server": "https://other:6443"}})
+    path.write_text(json.dumps(content))
+    ours = credentials.find(str(path))
+    first = ours.reload()
+    assert (first.context, first.server) == ("here", "https://api:6443")
+    path.write_text(json.dumps({**content, "current-context": "there"}))
+    ours.invalidate()
+    assert ours.reload().server == "https://api:6443"
+    assert credentials.find(str(path)).reload().server == "https://other:6443"
+
+
 async def test_expiring_credentials_are_renewed_before_they_end() -> None:
     start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     moment, time, loads = [start], [0.0], []

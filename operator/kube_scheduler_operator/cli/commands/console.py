@@ -52,8 +52,9 @@ async def _serve(api: ApiClient, platform: Platform, args: argparse.Namespace) -
     from ..web.page import ConsoleCluster
     from ..web.server import serve
 
-    server = (await api.credentials.access()).host
-    where = f"{args.context} ({server})" if args.context else server
+    access = await api.credentials.access()
+    args.context = access.context  # commands to copy name it: the user may change the current one
+    where = f"{access.context} ({access.host})" if access.context else access.host
     if args.as_user:
         where += f", as {args.as_user}"
     try:

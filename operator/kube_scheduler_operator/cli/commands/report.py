@@ -53,7 +53,9 @@ async def _report(api: ApiClient, platform: Platform, args: argparse.Namespace) 
     from ..web.page import ConsoleCluster
     from ..web.report import report
 
-    where = args.context or "the current context of the kubeconfig"
+    access = await api.credentials.access()
+    args.context = access.context  # commands to copy name it: the reader's current one is another
+    where = access.context or access.host
     html, unknown = await report(ConsoleCluster(api, platform, args), where, args.profile)
     sys.stdout.write(html)
     for each in unknown:
