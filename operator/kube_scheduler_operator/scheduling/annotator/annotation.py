@@ -52,6 +52,7 @@ def read_own(text: str | None) -> Load | None:
         at = datetime.datetime.fromisoformat(fields["at"])
         if at.tzinfo is None:
             return None
+        at = at.astimezone(datetime.UTC)  # OverflowError: in UTC, its year is none of 1 to 9999
         values = tuple(_number(fields.get(key)) for key in METRIC_KEYS)
         sizes = (_number(fields.get("cpu")), _number(fields.get("memory")))
         capacities = (0.0, 0.0) if any(map(math.isnan, sizes)) else sizes
@@ -129,6 +130,6 @@ def _local(at: float, zone: datetime.tzinfo) -> str:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         return UNKNOWN
     return float(value)

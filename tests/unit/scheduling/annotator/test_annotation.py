@@ -65,14 +65,16 @@ def test_own_annotation_round_trips(values: Any, sized: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [None, "", "{", "[]", "7", "{}", '{"at":5}', '{"at":"soon"}', '{"at":"2026-11-23T00:00:00"}',
-     '{"at":"2026-11-23T00:00:00Z"' + "[" * 5000],
+     '{"at":"2026-11-23T00:00:00Z"' + "[" * 5000, '{"at":"9999-12-31T23:59:59-23:59"}',
+     '{"at":"0001-01-01T00:00:00+23:59"}'],
 )  # fmt: skip
 def test_invalid_annotation_is_none(text: Any) -> None:
     assert read_own(text) is None
 
 
 def test_invalid_metric_is_unknown() -> None:
-    text = '{"at":"2026-11-23T00:00:00Z","cpu_usage_avg_5m":"much","mem_usage_avg_5m":true}'
+    text = '{"at":"2026-11-23T00:00:00Z","cpu_usage_avg_5m":"much","mem_usage_avg_5m":true,'
+    text = text + '"cpu_usage_max_avg_1h":-5,"cpu_usage_max_avg_1d":1e999}'
     found = read_own(text)
     assert found is not None
     assert all(math.isnan(value) for value in found.values)
