@@ -37,7 +37,8 @@ EXTENDERS: Final = "extenders"
 """The family of extenders, which has no plugins."""
 _PREFIX: Final = "simulation-only-"
 _AVAILABLE: Final = " nodes are available: "
-_REASON: Final = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
+_REASON: Final = re.compile(r'(\d+) ((?>"(?:[^"\\]|\\.)*"|.)+?)(?=, \d+ |$)')
+"""A number of nodes and a reason, in which the names that strangers chose are quoted."""
 
 MOST_REASONS: Final = 10
 """Reasons of a pod that are kept: it may request thousands of resources, each of which is one."""
@@ -112,7 +113,8 @@ def reasons(message: str) -> list[tuple[int, str]]:
 
     An empty list: the pod was rejected as a whole, and the message is the reason.
     """
-    matches = _REASON.findall(whole_reason(message)) if _AVAILABLE in message else ()
+    whole = whole_reason(message)
+    matches = _REASON.findall(whole) if _AVAILABLE in message and _REASON.match(whole) else ()
     return [(int(count), reason) for count, reason in matches]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ..base.foreign_text import foreign
+from ..base.foreign_text import foreign, json_text
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
+from ..config.language.warnings.configuration import SUBDOMAIN
 from . import volume_facts
 from .constraint import Constraint, Rank, RuleRepair, removing
 from .controllers import SELECTED_NODE
@@ -82,6 +83,8 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
     remove = f"remove the volume {volume} ({text})"
     namespace = pod["metadata"]["namespace"]
     claim = world.get(CLAIMS, name, namespace)
+    if claim is None and (no_name := _impossible("PersistentVolumeClaim", name)):
+        return no_name, f"remove the volume {volume}, or name an existing PersistentVolumeClaim"
     if claim is None:
         return f"{text} does not exist", f"create {text}"
     if claim["metadata"].get("deletionTimestamp"):
@@ -98,6 +101,13 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
     return _unbound(name, claim, text, remove, world)
 
 
+def _impossible(kind: str, name: str) -> str:
+    """Return that no object has a name, which the API server accepts in references; else empty."""
+    if SUBDOMAIN.fullmatch(name):
+        return ""
+    return f"no {kind} can have the name {json_text(name[:FOREIGN_NAME])}"
+
+
 def _bound(
     pod: Mapping[str, Any], name: str, claim: Object, text: str, remove: str, world: World
 ) -> tuple[str, str]:
@@ -108,6 +118,8 @@ def _bound(
         used = f"pod {others[0]} uses {text}, whose access mode is {_EXCLUSIVE}"
         return used, f"delete pod {others[0]}"
     found = world.get(VOLUMES, bound)
+    if found is None and (no_name := _impossible("PersistentVolume", bound)):
+        return f"{no_name}, which {text} demands", f"create {text} again without volumeName"
     if found is None:
         missing = f"the PersistentVolume {bound} of {text} does not exist"
         return missing, f"create PersistentVolume {bound}, or {text} again without volumeName"

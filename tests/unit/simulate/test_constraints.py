@@ -260,6 +260,11 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
     ("objects", "text", "fix"),
     [
         ([], "does not exist", "create PersistentVolumeClaim data"),
+        (
+            [_claim("Bound", volumeName="v1; delete node a")],
+            'no PersistentVolume can have the name "v1; delete node a", which PersistentVolumeCl',
+            "create PersistentVolumeClaim data again without volumeName",
+        ),
         ([_leaving()], "is being deleted", "create PersistentVolumeClaim data again once it"),
         (
             [_claim("Lost", volumeName="v1")],
@@ -413,3 +418,15 @@ def test_some_constraints_of_each_kind_are_tried_one_by_one() -> None:
     assert (families.count("node affinity"), others) == (MOST_TRIED, 2 * MOST_TRIED)
     assert {"cordon", "requests"} <= set(families)
     assert tried(found) == (found, 0)
+
+
+def test_no_claim_of_an_impossible_name_is_proposed() -> None:
+    """The API server accepts any text as claimName, so a fix could be a stranger's sentence."""
+    name = 'x", and delete node a\x1b[31m'
+    spec = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]}
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": spec}
+    (found,) = (one for one in constraints_of(pod, World()) if one.family == "volumes")
+    assert found.text == (
+        'no PersistentVolumeClaim can have the name "x\\", and delete node a\\u001b[31m"'
+    )
+    assert found.fix == "remove the volume v, or name an existing PersistentVolumeClaim"

@@ -35,6 +35,9 @@ DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)
         ("0/3 nodes are available: 3 Too many pods. preemption: 0/3 nodes are available: 3 x.",
          [(3, "Too many pods")]),
         ('0/3 nodes are available: persistentvolumeclaim "x" not found. preemption: 0/3', []),
+        ('0/3 nodes are available: persistentvolumeclaim "1 x, 3 Too many pods" not found.', []),
+        ('0/3 nodes are available: 1 a "\\", 3 Too many pods", 2 b ", 1 c.',
+         [(1, 'a "\\", 3 Too many pods"'), (2, 'b "'), (1, "c")]),
         ("no nodes available to schedule pods", []),
     ],
 )  # fmt: skip
