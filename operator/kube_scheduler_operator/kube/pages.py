@@ -199,7 +199,10 @@ class Pages:
                 self.size.suspect = 0
                 self.size.received(1, 0.0)
                 return await self._first(params, error.excess)
-            page = _page_of(await decoded(text, None, self.loads))
+            try:
+                page = _page_of(await decoded(text, None, self.loads))
+            except ValueError as error:
+                raise _unreadable(self.request, 200, error) from error
             self.size.received(len(page.items), filled)
             return page
 
@@ -264,9 +267,13 @@ def _page_of(page: Any) -> ListResult:
     """
     if not isinstance(page, dict):
         raise ValueError("the API server returned a list that is not an object")
-    metadata = page.get("metadata") or {}
+    metadata, items = page.get("metadata") or {}, page.get("items") or []
+    if not isinstance(metadata, dict):
+        raise ValueError("its metadata is not an object")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ValueError("its items are not objects")
     return ListResult(
-        page.get("items") or [],
+        items,
         str(metadata.get("resourceVersion") or ""),
         more=str(metadata.get("continue") or ""),
         remaining=_count(metadata.get("remainingItemCount")),
@@ -336,7 +343,11 @@ def _reading(request: ApiRequest, take: Take[T]) -> Take[T]:
         except TooLargeError:
             raise
         except ValueError as error:
-            message = f"the list cannot be read: {error}"
-            raise Unavailable(request, status=response.status, message=message) from error
+            raise _unreadable(request, response.status, error) from error
 
     return readable
+
+
+def _unreadable(request: ApiRequest, status: int, error: ValueError) -> Unavailable:
+    message = f"the list cannot be read: {error}; check that the URL is that of an API server"
+    return Unavailable(request, status=status, message=message)

@@ -18,8 +18,8 @@ from kube_scheduler_operator.base.progress import Step, collect
 from kube_scheduler_operator.kube import protobuf
 from kube_scheduler_operator.kube.api import LeftOut
 from kube_scheduler_operator.kube.client import ApiClient, Patience
-from kube_scheduler_operator.kube.errors import TooLarge
-from kube_scheduler_operator.kube.pages import FIRST_PAGE, PageSize
+from kube_scheduler_operator.kube.errors import ApiRequest, TooLarge, Unavailable
+from kube_scheduler_operator.kube.pages import FIRST_PAGE, Pages, PageSize
 from kube_scheduler_operator.kube.protobuf import UnreadableError
 from kube_scheduler_operator.kube.protobuf_list import ListReader
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
@@ -320,3 +320,19 @@ async def test_the_steps_name_how_far_a_list_is(api: FakeApi, client: Any) -> No
         await client.list(PODS, keep=keep)
     assert seen == ["reading pods 200 of about 450", "reading pods 450"]
     assert steps == []
+
+
+@pytest.mark.parametrize(
+    "text", ["<html>", "[1]", '{"metadata":7}', '{"items":{"a":1}}', '{"items":["a"]}', "\xff"]
+)
+async def test_a_list_of_another_server_is_an_error_of_the_api(text: str) -> None:
+    """A login page or a proxy answers 200 as well."""
+
+    class Client:
+        async def take(self, *_: Any) -> Any:
+            return text.encode("latin-1")
+
+    request = ApiRequest("list", "/api/v1/nodes", NODES)
+    pages = Pages(Client(), request, PageSize(10))
+    with pytest.raises(Unavailable, match="cannot be read: .*check that the URL is that of an API"):
+        await pages.page({})

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base.backoff import NO_RETRIES
+from ...base.defects import contained
 from ...base.progress import Step, collect, step
 from ...kube.errors import ApiError, CredentialsError, KubeError, Unauthorized, Unavailable
 from ..console.errors import (
@@ -176,6 +177,9 @@ class _Context:
             return self.question.failed(CommandError(f"no answer within {seconds:g} s"))
         except (KubeError, CommandError) as error:
             return self.question.failed(error)
+        except Exception as error:  # what one API server sends ends no answer of others
+            problem = f"not known: {contained('context', self.name, error)}"
+            return self.question.failed(CommandError(problem))
 
 
 class _Several:

@@ -14,6 +14,7 @@ import yaml
 
 from kube_scheduler_operator.cli.cluster import answers
 from kube_scheduler_operator.cli.cluster.connection import ClusterConnection
+from kube_scheduler_operator.cli.commands import status
 from kube_scheduler_operator.kube.resource import SCHEDULERS
 
 from ..commands.test_status import healthy
@@ -107,6 +108,24 @@ async def test_contexts_without_an_answer_neither_delay_nor_hide_the_others(
     document = json.loads((await contexts.run("status", "--all-contexts", "-o", "json")).out)
     assert document["good"]["healthy"]
     assert list(document["gone"]) == ["error"]
+
+
+async def test_what_one_api_server_sends_ends_no_other_answer(
+    contexts: Contexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts.write("odd", "good")
+    read = status.read_status
+
+    async def odd(api: Any, platform: Any, **flags: Any) -> Any:
+        if (await api.credentials.access()).context == "odd":
+            raise KeyError("\x1b[31mmetadata")
+        return await read(api, platform, **flags)
+
+    monkeypatch.setattr(status, "read_status", odd)
+    done = await contexts.run("status", "--all-contexts")
+    assert "Context odd\n  error: not known: KeyError: " in done.out
+    assert "\x1b" not in done.out
+    assert "Context good\n  Scheduler  Available=True" in done.out
 
 
 async def test_a_context_that_stops_responding_ends(
