@@ -23,7 +23,7 @@ _OF_A_ROW: Final = 2
 _DEFINED: Final = 8
 """What a word counts in the first cell of a row, which the row is about, and alone in it."""
 _LONGEST: Final = 40
-"""Longer words are hashes; nobody types them."""
+"""Longer words are hashes; no reader types them."""
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _OTHER_PAGES: Final = frozenset({"index", "genindex", "search"})
 

@@ -359,7 +359,7 @@ def test_own_extenders_and_load_policies_take_part_and_foreign_ones_are_named(
     found = simulate(alone, workloads=deployment("100m", 1), code=1)
     (reasons,) = found["configurations"][0]["reasons"]
     assert "load-aware: " in next(iter(reasons))
-    foreign = {"urlPrefix": "http://192.0.2.1/", "filterVerb": "filter"}
+    foreign: Object = {"urlPrefix": "http://192.0.2.1/", "filterVerb": "filter"}
     config = {**default_configuration(), "extenders": [foreign]}
     found = simulate([*objects[:3], config], workloads=deployment("100m", 2))
     assert any("the extender http://192.0.2.1 is left out" in note for note in found["notes"])

@@ -99,7 +99,7 @@ def _of_exactly(exactly: Mapping[str, Any], setters: Setters, may_fail: MayFail)
     ]  # fmt: skip
 
 
-def _in_request(index: int, change: Callable[[Object], None], devices: Object) -> None:
+def _in_request(index: int, change: Callable[[Object], object], devices: Object) -> None:
     change(devices["requests"][index])
 
 

@@ -334,5 +334,7 @@ async def test_a_list_of_another_server_is_an_error_of_the_api(text: str) -> Non
 
     request = ApiRequest("list", "/api/v1/nodes", NODES)
     pages = Pages(Client(), request, PageSize(10))
-    with pytest.raises(Unavailable, match="cannot be read: .*check that the URL is that of an API"):
+    with pytest.raises(
+        Unavailable, match=r"cannot be read: .*check that the URL is that of an API"
+    ):
         await pages.page({})

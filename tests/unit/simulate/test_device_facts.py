@@ -308,7 +308,7 @@ def test_a_template_that_does_not_exist_is_named() -> None:
 
 
 def test_a_selector_that_fails_is_guarded_in_the_claim_or_in_its_class() -> None:
-    reads = {"selectors": [{"cel": {"expression": BIG}}]}
+    reads: dict[str, Any] = {"selectors": [{"cel": {"expression": BIG}}]}
     bare = devices("a", {"name": "d"})
     guard = f'"memory" in device.attributes["gpu.example"] && ({BIG})'
     of_claim = next(iter(waits(claim("mine", **reads), bare).repairs()))

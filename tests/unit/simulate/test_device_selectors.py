@@ -133,7 +133,9 @@ def test_the_selectors_of_all_requests_and_alternatives_are_guarded() -> None:
     def selecting() -> dict[str, Any]:
         return {"selectors": [{"cel": {"expression": "true"}}, {"cel": {"expression": READS}}]}
 
-    devices = {"requests": [{"exactly": selecting()}, {"firstAvailable": [{}, selecting()]}]}
+    devices: dict[str, Any] = {
+        "requests": [{"exactly": selecting()}, {"firstAvailable": [{}, selecting()]}]
+    }
     whole = f"{GUARD} && ({READS})"
     assert guard_claim(devices, lambda _: False) == []
     assert guard_claim(devices, lambda _: True) == [

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kube_scheduler_operator.cli.answers.status import read_status
 from kube_scheduler_operator.cli.cluster import answers
 from kube_scheduler_operator.cli.cluster.connection import ClusterConnection
 from kube_scheduler_operator.cli.commands import status
@@ -114,7 +115,7 @@ async def test_what_one_api_server_sends_ends_no_other_answer(
     contexts: Contexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contexts.write("odd", "good")
-    read = status.read_status
+    read = read_status
 
     async def odd(api: Any, platform: Any, **flags: Any) -> Any:
         if (await api.credentials.access()).context == "odd":
