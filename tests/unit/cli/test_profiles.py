@@ -159,6 +159,17 @@ async def test_status_without_permission_to_list_profiles_shows_the_rest(cluster
     assert done.out
 
 
+async def test_status_without_permission_to_list_load_policies_names_them(
+    cluster: Cluster,
+) -> None:
+    cluster.kubescheduler({"a": 1})
+    output = 'loadpolicies is forbidden: User "u" cannot list resource "loadpolicies"'
+    cluster.api.fail(403, path="/loadpolicies", reason="Forbidden", message=output, times=None)
+    done = await cluster.run("status")
+    assert "note: LoadPolicies are not shown: no permission to list loadpolicies" in done.err
+    assert done.out
+
+
 async def test_history_names_the_edited_profile(cluster: Cluster) -> None:
     def made(percentage: int, **profiles: Any) -> RevisionContent:
         plain = content(unsupportedConfigOverrides={"percentageOfNodesToScore": percentage})

@@ -211,7 +211,7 @@ async def read_status(api: ApiClient, platform: Platform, *, verbose: bool = Fal
     profiles = await _listed(api, kinds.SCHEDULER_PROFILES, notes)
     extenders = await _listed(api, kinds.SCHEDULER_EXTENDERS, notes)
     settings = await _listed(api, kinds.OPERATOR_SETTINGS, notes)
-    load_policies = await _listed(api, kinds.LOAD_POLICIES, None)
+    load_policies = await _listed(api, kinds.LOAD_POLICIES, notes)
     secondaries = await _listed(api, kinds.SECONDARY_SCHEDULERS, notes)
     kubeadm = await _kubeadm(api, platform)
     objects = {
@@ -319,14 +319,13 @@ def _observed(
     return found
 
 
-async def _listed(api: Api, resource: Resource, notes: list[str] | None) -> list[Object]:
+async def _listed(api: Api, resource: Resource, notes: list[str]) -> list[Object]:
     """List the objects of a kind by name; none, and a note, without permission."""
     try:
         objects = await list_by_name(api, resource) or {}
     except Forbidden as error:
-        plural = f"{resource.kind.removesuffix('s')}s"
-        if notes is not None:
-            notes.append(f"{plural} are not shown: {error_message(error)}")
+        plural = f"{resource.kind.removesuffix('s')}s".replace("ys", "ies")
+        notes.append(f"{plural} are not shown: {error_message(error)}")
         return []
     return [obj for _, obj in sorted(objects.items())]
 

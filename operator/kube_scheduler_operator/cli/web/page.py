@@ -80,7 +80,9 @@ class Page:
     answer: Callable[[ConsoleCluster, Question], Awaitable[Any]]
     template: str  # below templates/console/; has `answer`, `question`, `page` and `console`
     parameters: Sequence[Parameter] = field(default=())
-    in_navigation: bool = True
+    part_of: str = (
+        ""  # the page in the navigation that leads to this one; empty: it is there itself
+    )
     is_live: bool = False  # whether the page shows changes by itself
     fresh: float = 5.0  # seconds for which an answer is repeated
     limit: float = 30.0  # seconds after which a computation ends without an answer

@@ -7,6 +7,7 @@ visible characters, and a list on a page has at most ROWS entries.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,27 @@ def most(rows: Iterable[Any], limit: int = ROWS) -> list[Any]:
     return list(islice(rows, limit))
 
 
+_HEADER: Final = re.compile('<th scope="col"[^>]*>(.*?)</th>', re.DOTALL)
+_ROW: Final = re.compile("<tr[^>]*>.*?</tr>", re.DOTALL)
+_CELL: Final = re.compile("<(td|th)(?=[ >])(?! colspan)")
+
+
+def labelled(table: str) -> Markup:
+    """Return a table whose cells have the titles of their columns, for narrow windows.
+
+    Quotes and angle brackets of values are escaped, so only templates have these elements. A cell
+    that spans columns needs no title: it is alone in its row.
+    """
+    head, end, body = str(table).partition("</thead>")
+    titles = _HEADER.findall(head)
+
+    def row(found: re.Match[str]) -> str:
+        remaining = iter(titles)
+        return _CELL.sub(lambda cell: f'{cell[0]} data-label="{next(remaining, "")}"', found[0])
+
+    return Markup(head + end + _ROW.sub(row, body))  # noqa: S704 - made by our templates
+
+
 def time_of_day(seconds: float) -> str:
     """Return a Unix time as a local time of day, with the zone."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%H:%M:%S %Z}"
@@ -77,7 +99,12 @@ class Templates:
             lstrip_blocks=True,
         )
         environment.filters.update(
-            lines=lines, most=most, kubectl=self.kubectl, shell=shlex.join, time_of_day=time_of_day
+            kubectl=self.kubectl,
+            labelled=labelled,
+            lines=lines,
+            most=most,
+            shell=shlex.join,
+            time_of_day=time_of_day,
         )
         environment.globals.update(views.FUNCTIONS)
         environment.globals.update(views.VALUES, ROWS=ROWS, links=self.links)

@@ -5,6 +5,7 @@ The sentences are those of the commands: the functions here only arrange them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -47,6 +48,17 @@ class ShownEdit:
     field: str
     before: str
     after: str
+
+
+_COMMAND: Final = re.compile(
+    r"\bkubectl (scheduler (?:check|history|pending|rollout undo|status --verbose))\b"
+)
+"""The commands of hints that need no argument."""
+
+
+def _commands_in(hint: str) -> list[list[str]]:
+    """Return the commands that a hint names and that can be copied as they are."""
+    return [found.split() for found in dict.fromkeys(_COMMAND.findall(hint))]
 
 
 def _parts(diagnosis: Diagnosis) -> list[TextPart]:
@@ -101,6 +113,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "by_kind": _by_kind,
     "by_load": by_load,
     "by_requests": by_requests,
+    "commands_in": _commands_in,
     "counted": counted,
     "edited_fields": edited_fields,
     "figure_rows": figure_rows,

@@ -48,10 +48,12 @@ def answered_by(page: Page, answer: Callable[[], Awaitable[Any]]) -> Page:
 
 
 def recorded(world: Mapping[str, Any]) -> tuple[Page, ...]:
-    """The pages with recorded answers."""
+    """The pages with recorded answers; an error is one that is not known."""
 
     def page_of(page: Page) -> Page:
         async def answer() -> Any:
+            if isinstance(world[page.name], Exception):
+                raise world[page.name]
             return world[page.name]
 
         return answered_by(page, answer)

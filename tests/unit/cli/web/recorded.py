@@ -227,23 +227,24 @@ _OWN_WORDS: Final = frozenset({"kind", "cause", "pods", "reason"})
 _RESOURCES: Final = ("cpu", "memory", "pods")
 
 
-def hostile(value: Any) -> Any:
+def hostile(value: Any, text: str = MARKUP + STORED) -> Any:
     """Return an answer with markup and escapes in every text that strangers may write."""
     if isinstance(value, str):
-        return value + MARKUP + STORED
+        return value + text
     if is_dataclass(value) and not isinstance(value, type):
         return type(value)(**{
-            field.name: own if _is_own(field.name, own) else hostile(own)
+            field.name: own if _is_own(field.name, own) else hostile(own, text)
             for field in fields(value)
             if field.init
             for own in [getattr(value, field.name)]
         })  # fmt: skip
     if isinstance(value, dict):
         return {
-            key if key in _RESOURCES else hostile(key): hostile(item) for key, item in value.items()
+            key if key in _RESOURCES else hostile(key, text): hostile(item, text)
+            for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return type(value)(hostile(item) for item in value)
+        return type(value)(hostile(item, text) for item in value)
     return value
 
 
@@ -269,7 +270,7 @@ ANSWERS: Final[dict[str, dict[str, Any]]] = {
         "running": Why("api-1", "shop", RUNNING, extenders=["load-aware:", "  worker-1  80"]),
         "broken": Why("web-0", "shop", UNSCHEDULABLE),
         "gone": Why("old", "shop", absent=NoPod(
-            [], {"shop/old": EndedPod("Failed", "OutOfcpu", "no room", "worker-1", "Job/x")})),
+            [], {"shop/old": EndedPod("Failed", "worker-1", "OutOfcpu", "no room", "Job/x")})),
         "huge": Why("api-1", "shop", HUGE_RUNNING),
     },
     "what-if": {

@@ -82,7 +82,8 @@ def test_a_setting_has_the_origin_of_the_last_layer_with_its_value() -> None:
         "pluginConfig": [{"name": "NodeResourcesFit", "args": args}],
         "plugins": {"score": {"enabled": [{"name": "NodeResourcesFit"}]}},
     }
-    config = {"apiVersion": "x", "kind": "y", "parallelism": 8, "profiles": [profile], "z": False}
+    config = {"apiVersion": "x", "kind": "y", "parallelism": 8, "profiles": [profile], "z": False,
+              "extenders": [{"urlPrefix": "http://x", "weight": 1}]}  # fmt: skip
     layers = [
         Layer(BASE, {"parallelism": 8}),
         Layer(PROFILE, {"profiles": [profile]}),
@@ -94,6 +95,7 @@ def test_a_setting_has_the_origin_of_the_last_layer_with_its_value() -> None:
         EffectiveSetting("parallelism", "8", OVERRIDE),
         EffectiveSetting(path, '"MostAllocated"', PROFILE),
         EffectiveSetting("z", "false", "default"),
+        EffectiveSetting("extenders[http://x].weight", "1", PROFILE),
     ]
 
 

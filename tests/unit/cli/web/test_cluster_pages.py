@@ -195,6 +195,7 @@ async def test_a_report_is_one_file_that_loads_nothing(monkeypatch: pytest.Monke
     for title in ("Now", "Nodes", "Causes of waiting", "Why shop/web-0 waits", "What if"):
         assert title in words
     assert "kubectl scheduler why web-0 -n shop --context=prod" in words
+    assert "Compare two revisions" not in words, "a heading of a form that a file does not have"
 
 
 async def test_a_report_of_a_huge_cluster_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

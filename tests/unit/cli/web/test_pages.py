@@ -18,10 +18,13 @@ import jsonschema
 import pytest
 from openapi_spec_validator import validate as validate_openapi
 
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.field_types import document_of
+from kube_scheduler_operator.cli.answers.status import StatusProblem
 from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.cli.web import server
 from kube_scheduler_operator.cli.web.openapi import openapi_document
+from kube_scheduler_operator.cli.web.pages.extenders import of_status
 from kube_scheduler_operator.cli.web.registry import PAGES
 
 from ....hostile import STORED, expect_harmless
@@ -309,3 +312,65 @@ def test_vendored_scripts_are_those_of_their_packages() -> None:
     for name, entry in known.items():
         assert hashlib.sha256((VENDORED / name).read_bytes()).hexdigest() == entry["sha256"]
         assert "BSD" in (VENDORED / entry["licenceFile"]).read_text()
+
+
+async def test_cells_have_the_titles_of_their_columns(start: Start) -> None:
+    """Narrow windows show a row as a paragraph."""
+    reader = await start(recorded(BROKEN))
+    _, html, _ = await reader.ask("/now")
+    table = html[html.index("<tbody>") : html.index("</tbody>")]
+    labels = re.findall(r'<t[hd] data-label="(.*?)"', table)
+    titles = ["Node", "State", "Revision", "Target", "Restarts", "Leader", "Image"]
+    assert labels == titles * len(BROKEN_STATUS.nodes)
+
+
+async def test_commands_of_hints_can_be_copied(start: Start) -> None:
+    hint = "see kubectl scheduler status --verbose; kubectl scheduler rollout undo reverts the edit"
+    answer = replace(
+        BROKEN_STATUS, problems=[replace(one, hint=hint) for one in BROKEN_STATUS.problems[:1]]
+    )
+    reader = await start(recorded({"now": answer}), context="prod")
+    _, html, _ = await reader.ask("/now")
+    problem = html[html.index('id="problems"') : html.index(">Then<")]
+    assert re.findall("<code>(.*?)</code>", problem) == [
+        "kubectl scheduler status --verbose --context=prod",
+        "kubectl scheduler rollout undo --context=prod",
+    ]
+
+
+async def test_a_page_that_another_one_leads_to_is_shown_as_a_part_of_it(start: Start) -> None:
+    reader = await start(recorded(HEALTHY))
+    _, html, _ = await reader.ask("/compare")
+    assert '<a href="/rollout" aria-current="true">' in html
+
+
+async def test_the_settings_of_the_operator_are_shown(start: Start) -> None:
+    _, html, _ = await (await start(recorded(BROKEN))).ask("/now")
+    assert "sets pods.priorityClass; placementCheck Hold" in html
+
+
+async def test_objects_that_the_reader_may_not_see_are_not_called_absent(start: Start) -> None:
+    problem = StatusProblem(names.LOAD_POLICIES_DEGRADED, "NoData", "0 of 5 nodes", "wait")
+    notes = [
+        "SchedulerExtenders are not shown: no permission to list schedulerextenders",
+        "LoadPolicies are not shown: no permission to list loadpolicies",
+    ]
+    status = replace(
+        BROKEN_STATUS,
+        scheduler_extenders=(),
+        load_policies=(),
+        notes=notes,
+        problems=[*BROKEN_STATUS.problems, problem],
+    )
+    _, html, _ = await (await start(recorded({"extenders": of_status(status)}))).ask("/extenders")
+    assert "exists" not in html
+    assert html.count("</svg> Not known</span>: ") == 2
+    assert "0 of 5 nodes" in html, "problems with these kinds come first"
+    assert "NodeInstallerDegraded" not in html
+
+
+async def test_a_failed_rollout_has_what_to_do(start: Start) -> None:
+    failed = replace(BROKEN["rollout"], outcome="failed")
+    _, html, _ = await (await start(recorded({"rollout": failed}))).ask("/rollout")
+    assert '<a href="#undo">undo it</a>' in html
+    assert html.count('id="undo"') == 1

@@ -35,5 +35,5 @@ PAGE: Final = Page(
     answer=read,
     template="compare.html.j2",
     parameters=(SCHEDULER, OLD, NEW),
-    in_navigation=False,
+    part_of="rollout",
 )

@@ -6,22 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ....base import names
 from ...answers.status import (
     ExtenderState,
     LoadPolicyState,
     ObjectWarning,
     Status,
+    StatusProblem,
     read_status,
 )
 from ..page import ConsoleCluster, Page, Question
 
 _KINDS: Final = ("SchedulerExtender ", "LoadPolicy ")
+_CONDITIONS: Final = (names.SCHEDULER_EXTENDERS_DEGRADED, names.LOAD_POLICIES_DEGRADED)
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendersAnswer:
     """What takes part in decisions besides kube-scheduler's own plugins."""
 
+    problems: Sequence[StatusProblem]  # with these
     scheduler_extenders: Sequence[ExtenderState]
     load_policies: Sequence[LoadPolicyState]
     warnings: Sequence[ObjectWarning]  # about these
@@ -30,6 +34,7 @@ class ExtendersAnswer:
 
 def of_status(status: Status) -> ExtendersAnswer:
     return ExtendersAnswer(
+        [one for one in status.problems if one.condition in _CONDITIONS],
         status.scheduler_extenders,
         status.load_policies,
         [one for one in status.warnings if one.object.startswith(_KINDS)],

@@ -155,7 +155,7 @@ PAGE_CAUSES: Final = WebPage(
     type=WaitingPods,
     answer=_by_cause,
     template="causes.html.j2",
-    in_navigation=False,
+    part_of="waiting",
     fresh=30.0,
     limit=180.0,
 )
