@@ -70,7 +70,7 @@ _PARTS: Final = (
 def measure(repeat: int, binary: Path) -> Iterator[Row]:
     """All figures, as they come."""
     for size in (SMALL, LARGE):
-        for question, waiting in (("why", (_waiting(),)), ("pending", _many_waiting())):
+        for question, waiting in (("why", (_waiting(),)), ("pending", many_waiting())):
             with tempfile.TemporaryDirectory(prefix="bench-simulate-") as folder:
                 write_world(Path(folder), *size, waiting)
                 runs = [_run(Path(folder), binary, question) for _ in range(repeat)]
@@ -93,8 +93,8 @@ def measure_in_cluster(repeat: int) -> Iterator[Row]:
         api = Api(sandbox)
         nodes, pods = SMALL
         for number in range(nodes):
-            api.request("POST", "/api/v1/nodes", _node(number))
-        running = [_pod(number, f"node-{number % nodes:05d}") for number in range(pods)]
+            api.request("POST", "/api/v1/nodes", node_object(number))
+        running = [pod_object(number, f"node-{number % nodes:05d}") for number in range(pods)]
         for pod in (*running, _waiting()):
             pod["metadata"] = {key: pod["metadata"][key] for key in ("name", "labels")}
             api.request("POST", "/api/v1/namespaces/default/pods", pod)
@@ -138,8 +138,8 @@ def write_world(
 ) -> None:
     """nodes.json and pods.json, with all that kubectl prints: 10 KiB for each object."""
     chance = random.Random(nodes)
-    _write(folder / "nodes.json", (_node(number) for number in range(nodes)))
-    running = (_pod(number, f"node-{chance.randrange(nodes):05d}") for number in range(pods))
+    _write(folder / "nodes.json", (node_object(number) for number in range(nodes)))
+    running = (pod_object(number, f"node-{chance.randrange(nodes):05d}") for number in range(pods))
     _write(folder / "pods.json", (*running, *waiting))
 
 
@@ -152,7 +152,7 @@ def _write(path: Path, objects: Any) -> None:
         file.write('\n    ],\n    "kind": "List",\n    "metadata": {}\n}\n')
 
 
-def _node(number: int) -> dict[str, Any]:
+def node_object(number: int) -> dict[str, Any]:
     name = f"node-{number:05d}"
     kind, cpu, memory = _TYPES[number % len(_TYPES)]
     amounts = {"cpu": cpu, "memory": memory, "pods": "110", "ephemeral-storage": "100Gi"}
@@ -183,7 +183,7 @@ def _node(number: int) -> dict[str, Any]:
     }
 
 
-def _pod(number: int, node: str) -> dict[str, Any]:
+def pod_object(number: int, node: str) -> dict[str, Any]:
     """Every third pod spreads over zones, every tenth one has an anti-affinity."""
     app = f"app-{number % _APPS}"
     selector = {"matchLabels": {"app": app}}
@@ -224,7 +224,7 @@ def _pod(number: int, node: str) -> dict[str, Any]:
 
 def _waiting() -> dict[str, Any]:
     """More CPU than its kind of node has, an anti-affinity and a spread."""
-    pod = _pod(0, "")
+    pod = pod_object(0, "")
     pod["metadata"].update(name="waiting", namespace="team-0", uid="waiting")
     spec = pod["spec"]
     del spec["nodeName"]
@@ -235,12 +235,12 @@ def _waiting() -> dict[str, Any]:
     return pod
 
 
-def _many_waiting() -> list[dict[str, Any]]:
+def many_waiting() -> list[dict[str, Any]]:
     """1,000 pods of 50 workloads, which wait for several causes; a fifth of them fits."""
     pods = []
     for number in range(1000):
         workload = number % 50
-        pod = _pod(workload, "")
+        pod = pod_object(workload, "")
         pod["metadata"].update(name=f"waiting-{number}", namespace=f"team-{workload % 40}")
         pod["metadata"]["uid"] = f"waiting-{number}"
         spec = pod["spec"]
