@@ -65,6 +65,10 @@ site: setup ## The documentation as a site in build/site, which works without a 
 site-tests: setup ## The site: links, search, navigation and accessibility, in a browser (root, the first time)
 	$(PYTEST) tests/site
 
+.PHONY: console-tests
+console-tests: setup ## The pages of the console in a browser: width, accessibility, keyboard (root, the first time)
+	$(PYTEST) tests/console
+
 .PHONY: simulation
 simulation: setup ## The real reconcile in a simulated cluster with faults
 	$(PYTEST) tests/simulation -n 2 --timeout 1800

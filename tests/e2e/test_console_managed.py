@@ -1,0 +1,89 @@
+"""The console and the report about a managed control plane, well and ill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from cluster import lifecycle, model, operator
+from cluster.console import run
+from cluster.observe import KUBESCHEDULER, until
+
+from ..browser import axe, browser
+from .conftest import NAME_OF_MANAGED, REPOSITORY, SECONDARY_SCHEDULERS, Cluster, up
+from .console_pages import NOWHERE, SHOP, Looks, paths, shop, waiting
+from .documented import commands, has_no_policies
+from .test_console import LATE, _object
+from .workloads import apply, wait_for
+
+__all__ = ["axe", "browser"]
+
+pytestmark = pytest.mark.timeout(1500, func_only=True)
+
+OURS = "managed-scheduler"
+
+
+@pytest.fixture(scope="module")
+def managed() -> Iterator[Cluster]:
+    kind = lifecycle.ClusterKind(model.MANAGED, "eks")
+    with up(NAME_OF_MANAGED, 0, 3, with_operator=False, kind=kind) as sandbox:
+        operator.load_image(sandbox)
+        cluster = Cluster(sandbox)
+        kubectl = f"{sandbox.state}/bin/kubectl --kubeconfig={sandbox.kubeconfig}"
+        older = has_no_policies(sandbox.kubernetes)
+        for line in commands("install kustomize managed and assign", older=older).splitlines():
+            run("sh", "-ec", line.replace("kubectl", kubectl, 1), cwd=REPOSITORY, timeout=300)
+        wait_for(cluster, f"{SECONDARY_SCHEDULERS}/{OURS}", timeout=LATE, Available="True",
+                 Progressing="False", Assigned="True")  # fmt: skip
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def well(managed: Cluster) -> Cluster:
+    """Two configurations."""
+    shop(managed, 6)
+    managed.api.request("PATCH", KUBESCHEDULER, {"spec": {"logLevel": "Debug"}})
+    wait_for(managed, f"{SECONDARY_SCHEDULERS}/{OURS}", timeout=LATE, Progressing="False")
+    return managed
+
+
+@pytest.fixture(scope="module")
+def ill(well: Cluster) -> Cluster:
+    """A configuration that cannot run, a refused object, and no metrics-server."""
+    cluster = well
+    apply(
+        cluster,
+        *waiting(),
+        _object("LoadPolicy", "default", source={"type": "MetricsServer"}),
+        _object("SchedulerProfile", "bad", plugins={"score": {"enabled": [{"name": "Nope"}]}}),
+    )
+    spec = {"unsupportedConfigOverrides": {"arguments": {"bind-address": NOWHERE}}}
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": spec})
+    wait_for(cluster, f"{SECONDARY_SCHEDULERS}/{OURS}", timeout=LATE, Degraded="True")
+    kind = "LoadPoliciesDegraded"
+    until(lambda: cluster.condition(kind)[0] == "True", LATE, "its load is known")
+    return cluster
+
+
+def test_every_page_of_a_managed_control_plane_that_is_well(
+    well: Cluster, browser: Browser, axe: str, tmp_path: Path
+) -> None:
+    looks = Looks(well, browser, axe, "managed-healthy")
+    pod = well.kubectl("-n", SHOP, "get", "pods", "-o", "name").split()[0].partition("/")[2]
+    looks.pages(paths(pod, OURS))
+    looks.report(tmp_path / "scheduler.html")
+    assert looks.found == {}
+    assert "Healthy" in looks.words["now"]
+
+
+def test_every_page_of_a_managed_control_plane_that_is_ill(
+    ill: Cluster, browser: Browser, axe: str, tmp_path: Path
+) -> None:
+    looks = Looks(ill, browser, axe, "managed-broken")
+    looks.pages(paths("too-large", OURS, pods="waiting"))
+    looks.report(tmp_path / "scheduler.html")
+    assert looks.found == {}
+    assert NOWHERE in looks.words["rollout"]
