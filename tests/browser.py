@@ -79,7 +79,7 @@ def window(browser: Browser, *, scripts: bool = True) -> Iterator[Page]:
     errors: list[str] = []
     page = context.new_page()
     page.on("pageerror", lambda error: errors.append(f"{error}"))
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
     yield page
     context.close()
     assert errors == []

@@ -19,7 +19,7 @@ MOST_KEYS = 60
 
 
 def tab_to(page: Page, words: str) -> None:
-    """Press Tab until an element with these words has the focus, which is to be seen."""
+    """Press Tab until an element with these words has the focus, and shows it."""
     for _ in range(MOST_KEYS):
         page.keyboard.press("Tab")
         if page.evaluate(FOCUSED) == words:

@@ -91,9 +91,9 @@ def _two_revisions(api: ApiServer, made: ExitStack) -> None:
     for obj in world.server.list(CONFIG_MAPS, NAMESPACE):
         _post(api, made, f"/api/v1/namespaces/{NAMESPACE}/configmaps", _bare(obj))
     for path, resource in ((CONFIG, SCHEDULERS), (OPERATOR, KUBE_SCHEDULERS)):
-        obj = world.server.find(resource, names.CLUSTER)
-        assert obj is not None
-        _post(api, made, path, _bare(obj))
+        found = world.server.find(resource, names.CLUSTER)
+        assert found is not None
+        _post(api, made, path, _bare(found))
     stored = api.request("GET", f"{OPERATOR}/{names.CLUSTER}")
     api.request("PUT", f"{OPERATOR}/{names.CLUSTER}/status", {**stored, "status": world.status})
 

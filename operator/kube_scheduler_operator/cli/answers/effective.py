@@ -123,7 +123,7 @@ def _settings(config: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[Ef
     leaves = [(layer.origin, dict(_leaves(layer.config))) for layer in layers]
     for path, value in _leaves(config):
         setting = [origin for origin, found in leaves if found.get(path) == value]
-        # SchedulerExtenders are no layer, and kube-scheduler has no extender of its own.
+        # No layer has SchedulerExtenders, and kube-scheduler has no extender of its own.
         otherwise = PROFILE if path.startswith("extenders") else DEFAULT
         yield EffectiveSetting(path, value, setting[-1] if setting else otherwise)
 
