@@ -54,6 +54,50 @@ def test_flags_of_the_stock_scheduler_survive_its_adoption() -> None:
     assert observed["arguments"] == {"tls-min-version": ["VersionTLS13"]}
 
 
+@pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
+@pytest.mark.parametrize("left", ["nothing", "null"])
+def test_a_client_that_replaces_kubescheduler_loses_no_flag(stopped: bool, left: str) -> None:
+    """Git has no observedConfig, so `kubectl replace` removes it; no revision follows."""
+    world = World(start=False)
+    machine = world.machines["node-a"]
+    arguments = (*STOCK_ARGUMENTS, "--kube-api-qps=70", "--tls-min-version=VersionTLS13", "--v=4")
+    machine.overwrite(Manifest(0, "", STOCK.image, arguments, STOCK.behavior))
+    world.run(5)
+    world.operator.start()
+    world.settle(60)
+    observed = world.kubescheduler["spec"]["observedConfig"]
+    assert observed["arguments"] == {"tls-min-version": ["VersionTLS13"], "v": ["4"]}
+    if stopped:
+        world.operator.kill()
+
+    def replace_spec(obj: dict[str, Any]) -> None:
+        spec = {key: value for key, value in obj["spec"].items() if key != "observedConfig"}
+        obj["spec"] = spec if left == "nothing" else {**spec, "observedConfig": None}
+
+    world.server.edit("user", KUBE_SCHEDULERS, "cluster", replace_spec)
+    if stopped:
+        world.operator.start()
+    world.run(150)
+    assert world.kubescheduler["spec"]["observedConfig"] == observed
+    assert len(world.revisions) == 1
+    assert set(world.current().values()) == {1}
+
+
+def test_a_flag_that_a_user_removes_from_the_observed_configuration_is_dropped() -> None:
+    world = World(start=False)
+    arguments = (*STOCK_ARGUMENTS, "--tls-min-version=VersionTLS13")
+    manifest = Manifest(0, "", STOCK.image, arguments, STOCK.behavior)
+    world.machines["node-a"].overwrite(manifest)
+    world.run(5)
+    world.operator.start()
+    world.settle(60)
+    world.spec(observedConfig={})
+    world.run(1)
+    world.settle(60)
+    assert "arguments" not in world.kubescheduler["spec"]["observedConfig"]
+    assert set(world.current().values()) == {2}
+
+
 CUSTOMISED = {
     "env": [{"name": "GOGC", "value": "50"}],
     "resources": {"requests": {"cpu": "250m", "memory": "300Mi"}, "limits": {"memory": "1Gi"}},

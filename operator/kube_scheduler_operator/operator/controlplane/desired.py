@@ -11,9 +11,10 @@ from ...base import names
 from ...base.findings import Finding
 from ...base.json_text import parse_json
 from ...base.limits import CONFIG_MAP_BYTES
-from ...base.objects import Object
+from ...base.objects import Object, entries, mapping
 from ...base.spec_limits import TOO_LARGE, data_bytes
 from ...config.effective.control_plane.accepted_settings import AcceptedSettings
+from ...config.effective.control_plane.overrides import ARGUMENTS
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs, record
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
@@ -236,9 +237,26 @@ def _server_version(snapshot: Snapshot) -> Version | None:
 
 def _stock_arguments(snapshot: Snapshot, kept: Adopted) -> tuple[str, ...]:
     if snapshot.platform.adopts_pods and not kept.new:
-        return ()  # a manifest that appears after adoption is drift, or a new node's
+        # A manifest that appears after adoption is drift, or a new node's.
+        return _recorded_arguments(snapshot)
     pods = (operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items()))
     return next((pod.arguments for pod in pods if not pod.ours), ())
+
+
+def _recorded_arguments(snapshot: Snapshot) -> tuple[str, ...]:
+    """The flags of the adopted scheduler, while `spec.observedConfig`, which has them, is missing.
+
+    A client that replaces KubeScheduler by what Git has removes that field.
+    """
+    if snapshot.spec.get("observedConfig") is not None:
+        return ()
+    inputs = _recorded(snapshot)
+    observed = mapping(inputs.kubescheduler.get("observedConfig")) if inputs is not None else {}
+    return tuple(
+        f"--{name}={value}"
+        for name, values in mapping(observed.get(ARGUMENTS)).items()
+        for value in entries(values)
+    )
 
 
 def _values(objects: Mapping[str, Object] | None) -> tuple[Mapping[str, Any], ...] | None:
