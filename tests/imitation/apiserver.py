@@ -268,8 +268,16 @@ class ApiServer:
             owners = _owners(live)
             if owners and not owners & self._uids:
                 self.delete("gc", ref)
+            elif owners - self._uids:
+                # One that exists is enough, and the references to the others go.
+                self.edit("gc", ref.resource, ref.name, self._forget_owners, ref.namespace)
 
         self._clock.after(self._rng.uniform(*self._gc_delay), collect)
+
+    def _forget_owners(self, obj: Object) -> None:
+        references = obj["metadata"]["ownerReferences"]
+        kept = [owner for owner in references if owner["uid"] in self._uids]
+        obj["metadata"]["ownerReferences"] = kept
 
 
 def clone(value: Any) -> Any:

@@ -308,6 +308,91 @@ def test_the_platform_never_changes_by_itself(world: World) -> None:
     world.wait(lambda: world.own("PlatformChanged")[0] == "False", 60)
 
 
+BOTH = ["KubeScheduler", "CustomResourceDefinition"]
+
+
+def owners(world: World, name: str = NAME) -> list[str]:
+    metadata = world.get(f"{KIND}/{name}")["metadata"]
+    return [owner["kind"] for owner in metadata.get("ownerReferences", ())]
+
+
+def uids(world: World) -> set[str]:
+    """Of the managed scheduler and all that runs it."""
+    objects = (world.get(f"{KIND}/{NAME}"), world.get(f"{APPS}/deployments/{NAME}"))
+    return {one["metadata"]["uid"] for one in (*objects, *world.pods(NAME))}
+
+
+@pytest.mark.presubmit
+def test_an_object_without_owners_gets_both(world: World) -> None:
+    """As an earlier operator made it; nothing restarts."""
+    world.wait(lambda: owners(world) == BOTH, 60, world.log)
+    before, hashed = uids(world), world.status(NAME)["configHash"]
+    world.operator.kill()
+    bare = {"metadata": {"ownerReferences": None}}
+    world.api.request("PATCH", f"{KIND}/{NAME}", bare)
+    assert owners(world) == []
+    world.start()
+    world.wait(lambda: owners(world) == BOTH, 60, world.log)
+    time.sleep(2)
+    assert world.writes_within(5) == [], world.proxy.bodies
+    assert (uids(world), world.status(NAME)["configHash"]) == (before, hashed)
+
+
+@pytest.mark.presubmit
+@pytest.mark.parametrize(
+    ("policy", "alive"),
+    [("Background", True), ("Foreground", True), ("Orphan", True), ("Foreground", False)],
+)
+def test_a_deleted_kubescheduler_stops_no_scheduler(world: World, policy: str, alive: bool) -> None:
+    """Argo CD prunes in the foreground, Flux in the background; the garbage collector is real."""
+    world.start()
+    world.wait(lambda: owners(world) == BOTH, 60, world.log)
+    before, alone = uids(world), f"{KIND}/alone"
+    if not alive:
+        world.operator.kill()
+    # What would become of it with this owner alone.
+    reference = world.get(f"{KIND}/{NAME}")["metadata"]["ownerReferences"][0]
+    body = world.body("alone", {"namespace": NAMESPACE, "replicas": 1})
+    body["metadata"]["ownerReferences"] = [reference]
+    world.api.request("POST", KIND, body)
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
+    world.api.request("DELETE", KUBESCHEDULER, options)
+    world.wait(lambda: not world.exists(KUBESCHEDULER), 30)
+    world.wait(lambda: owners(world) == BOTH[1:], 60, lambda: world.get(f"{KIND}/{NAME}"))
+    if policy == "Orphan":
+        world.delete("alone")
+    world.wait(lambda: not world.exists(alone), 60)
+    time.sleep(5)
+    assert uids(world) == before
+    if alive:
+        world.wait(lambda: world.overall("Degraded")[0] == "True", 30)
+    kind, _, name = KUBESCHEDULER.rpartition("/")
+    body = {"apiVersion": "operator.openshift.io/v1", "kind": "KubeScheduler"}
+    world.api.request("POST", kind, {**body, "metadata": {"name": name}, "spec": {}})
+    world.start()
+    world.wait(lambda: owners(world) == BOTH, 60, world.log)
+    world.wait(lambda: world.overall("Available")[0] == "True", 60)
+    assert uids(world) == before
+
+
+def test_a_copy_from_a_backup_with_the_owners_of_then_is_made_again(world: World) -> None:
+    """The garbage collector deletes what has only owners that are gone, as it does elsewhere."""
+    world.start()
+    world.edit(f"{KIND}/{NAME}", assign={"namespaceSelector": {"matchLabels": {"team": "a"}}})
+    world.wait(lambda: "managedScheduler" in world.get(KUBESCHEDULER)["status"], 30)
+    stale = [
+        {**one, "uid": "00000000-0000-0000-0000-000000000000"}
+        for one in world.get(f"{KIND}/{NAME}")["metadata"]["ownerReferences"]
+    ]
+    world.api.request("PATCH", f"{KIND}/{NAME}", {"metadata": {"ownerReferences": stale}})
+    world.wait(lambda: world.exists(f"{KIND}/{NAME}") and owners(world) == BOTH, 60, world.log)
+    time.sleep(3)
+    world.wait(lambda: world.exists(f"{KIND}/{NAME}") and owners(world) == BOTH, 60, world.log)
+    assert world.get(f"{KIND}/{NAME}")["spec"]["assign"]
+    world.edit(f"{KIND}/{NAME}", assign=None)
+    world.wait(lambda: world.overall("Available")[0] == "True", 60)
+
+
 @pytest.mark.presubmit
 def test_removed_leaves_nothing_but_what_the_manifests_made(world: World) -> None:
     world.edit(KUBESCHEDULER, managementState="Removed")

@@ -202,6 +202,7 @@ class OperatorProcess:
         self.informers: list[Informer] = []
         self.server_version = "v1.35.4"
         self.decision: PlatformDecision | None = None
+        self.secondary_kind_uid = ""  # not read yet
         # A simulation of placements, which takes some seconds; None: it never answers.
         self.simulate: Callable[[PlacementQuestion], PlacementAnswer | None] = lambda _: None
         self.simulation_seconds = 8.0
@@ -316,6 +317,7 @@ class OperatorProcess:
                 clocks=self.intake.clocks.differences,
             ),
             decision=self.decision,
+            secondary_kind_uid=self.secondary_kind_uid,
             server_version=self.server_version,
             node_left=self.intake.node_left,
             answered_since=self.answered_since,

@@ -10,6 +10,7 @@ from kube_scheduler_operator.base.recognition import PlatformDecision, Recogniti
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     KUBE_SCHEDULERS,
     PODS,
     SECONDARY_SCHEDULERS,
@@ -39,6 +40,10 @@ class ManagedWorld:
         self.played = PlayedSecondaries(self.world)
         self.world.operator.decision = EKS
         self.world.operator.server_version = "v1.35.4-eks-1"
+        definition = self.world.server.put(
+            "user", CUSTOM_RESOURCE_DEFINITIONS, SECONDARY_SCHEDULERS.name, {}
+        )
+        self.world.operator.secondary_kind_uid = definition["metadata"]["uid"]
 
     def begin(self) -> None:
         self.world.operator.start()
@@ -54,6 +59,16 @@ class ManagedWorld:
     def images(self) -> set[str]:
         pods = self.world.server.list(PODS, MANAGED.target_namespace)
         return {pod["spec"]["containers"][0]["image"] for pod in pods}
+
+    @property
+    def owners(self) -> list[str]:
+        obj = self.world.server.get(SECONDARY_SCHEDULERS.named(NAME))
+        return [owner["kind"] for owner in obj["metadata"].get("ownerReferences") or ()]
+
+    @property
+    def uid(self) -> str:
+        """Of the object, which another one of its name does not have."""
+        return str(self.world.server.get(SECONDARY_SCHEDULERS.named(NAME))["metadata"]["uid"])
 
     def settle(self) -> None:
         self.world.run_until(lambda: self.settled, 300, "settled")
@@ -117,6 +132,63 @@ def test_a_kill_at_any_write_ends_in_the_same_state(number: int) -> None:
     record = found.world.server.find(CONFIG_MAPS, "platform", MANAGED.target_namespace)
     assert record is not None
     assert record["data"]["provider"] == "EKS"
+
+
+BOTH = ["KubeScheduler", "CustomResourceDefinition"]
+
+
+@pytest.mark.parametrize("alive", [True, False], ids=["running", "stopped"])
+def test_a_deleted_kubescheduler_stops_no_scheduler(alive: bool) -> None:
+    """An accident, or a tool that prunes: the object and its Pods stay, until it is back."""
+    found = ManagedWorld()
+    found.begin()
+    world, uid = found.world, found.uid
+    assert found.owners == BOTH
+    pods = {one["metadata"]["uid"] for one in world.server.list(PODS, MANAGED.target_namespace)}
+    if not alive:
+        world.operator.kill()
+    world.server.delete("user", KUBE_SCHEDULERS.named("cluster"))
+    world.run(300)
+    assert (found.uid, found.owners) == (uid, ["CustomResourceDefinition"])
+    if not alive:
+        world.operator.start()
+    world.server.put("user", KUBE_SCHEDULERS, "cluster", {})
+    world.run(120)
+    assert (found.uid, found.owners) == (uid, BOTH)
+    after = {one["metadata"]["uid"] for one in world.server.list(PODS, MANAGED.target_namespace)}
+    assert after == pods, "no Pod was replaced"
+    assert found.settled
+
+
+def test_owners_that_an_upgrade_adds_restart_nothing() -> None:
+    """An operator without the right to read the definition behaves as one of before."""
+    found = ManagedWorld()
+    operator, known = found.world.operator, found.world.operator.secondary_kind_uid
+    operator.secondary_kind_uid = ""
+    found.begin()
+    assert found.owners == []
+    pods = found.world.server.list(PODS, MANAGED.target_namespace)
+    writes = operator.connection.writes
+    for seen in (known, "", known):  # there, back, and there again
+        operator.kill()
+        found.world.run(7)
+        operator.secondary_kind_uid = seen
+        operator.start()
+        found.world.run(60)
+        assert found.owners == BOTH
+    assert found.world.server.list(PODS, MANAGED.target_namespace) == pods
+    assert operator.connection.writes == writes + 1
+
+
+def test_a_definition_that_was_applied_again_replaces_the_owner() -> None:
+    found = ManagedWorld()
+    found.begin()
+    found.world.operator.secondary_kind_uid = "of the new one"
+    found.world.operator.wake()
+    found.world.run(1)
+    obj = found.world.server.get(SECONDARY_SCHEDULERS.named(NAME))
+    uids = [owner["uid"] for owner in obj["metadata"]["ownerReferences"]]
+    assert (len(uids), uids[1]) == (2, "of the new one")
 
 
 def test_what_users_set_outlives_the_removal_of_the_scheduler() -> None:

@@ -62,10 +62,10 @@ class Resource:
         namespace = metadata.get("namespace") if self.namespaced else None
         return ObjectRef(self, namespace, metadata["name"])
 
-    def owner(self, name: str, uid: str) -> dict[str, Any]:
+    def owner(self, name: str, uid: str, *, controller: bool = True) -> dict[str, Any]:
         """Return the reference by which objects are deleted with their owner, of this kind."""
         reference = {"apiVersion": self.api_version, "kind": self.kind, "name": name, "uid": uid}
-        return {**reference, "controller": True}
+        return {**reference, "controller": True} if controller else reference
 
     def named(self, name: str, namespace: str | None = None) -> ObjectRef:
         return ObjectRef(self, namespace, name)

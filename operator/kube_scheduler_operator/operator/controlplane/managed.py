@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding
-from ...base.objects import Object, annotation, is_being_deleted, label, mapping
+from ...base.objects import Object, annotation, entries, is_being_deleted, label, mapping, uid_of
 from ...base.recognition import Recognition
 from ...config.effective.attachment import is_ours
 from ...config.effective.control_plane.accepted_settings import AcceptedSettings
@@ -25,7 +25,14 @@ from ...config.effective.facts import Facts
 from ...config.effective.managed import USERS_FIELDS, managed_spec, settings_without_effect
 from ...config.language.merging.presets import DEFAULT_PROFILE
 from ...config.language.versions import Version, version_skew
-from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
+from ...kube.resource import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    KUBE_SCHEDULERS,
+    PODS,
+    SECONDARY_SCHEDULERS,
+    ObjectRef,
+)
 from ..model.apply import annotated, create, new_object
 from ..model.plan import Action, Delete, Event, Replace
 from ..model.pod_status import is_ready
@@ -68,6 +75,9 @@ STATIC_POD_CONDITIONS: Final = frozenset(
 USERS_RECORD: Final = "managedScheduler"
 """The field of KubeScheduler's status with what users set in the object, which outlives it."""
 
+_OWNER: Final = KUBE_SCHEDULERS.named(names.CLUSTER)
+_DEFINITION: Final = CUSTOM_RESOURCE_DEFINITIONS.named(SECONDARY_SCHEDULERS.name)
+
 _SHOWN: Final = 5
 """The number of schedulers that a message names."""
 
@@ -106,7 +116,9 @@ def managed_scheduler(
     own = settings.spec if settings is not None else None
     recorded = record(objects.scheduler, objects.kubescheduler, {}, {}, own)
     recorded = recorded if len(recorded.encode()) <= RECORD_BYTES else ""
-    return ManagedScheduler(_write(current, name, spec, recorded), tuple(findings))
+    notes = {names.ACCEPTED_SETTINGS_ANNOTATION: recorded}
+    action = _write(snapshot, current, name, spec, notes)
+    return ManagedScheduler(action, tuple(findings))
 
 
 def accepted_by(snapshot: Snapshot) -> AcceptedSettings | None:
@@ -156,17 +168,20 @@ def remove_scheduler(snapshot: Snapshot) -> tuple[Action, ...]:
 
 
 def _write(
-    current: Object | None, name: str, spec: Mapping[str, Any], settings: str
+    snapshot: Snapshot,
+    current: Object | None,
+    name: str,
+    spec: Mapping[str, Any],
+    notes: Mapping[str, str],
 ) -> Action | None:
-    notes = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
     if current is None:
-        made = new_object(SECONDARY_SCHEDULERS, name, annotations=notes)
+        made = _owned(new_object(SECONDARY_SCHEDULERS, name, annotations=notes), snapshot)
         created = create(SECONDARY_SCHEDULERS, {**made, "spec": dict(spec)}, exclusive=True)
         if kept := ", ".join(f"spec.{key}" for key in USERS_FIELDS if key in spec):
             message = f"Set {kept} of SecondaryScheduler/{name} as users had set it before"
             created = replace(created, events=(*created.events, Event("SettingsRestored", message)))
         return created
-    before, noted = mapping(current.get("spec")), annotated(current, notes)
+    before, noted = mapping(current.get("spec")), _owned(annotated(current, notes), snapshot)
     if spec == before and noted == current:
         return None
     changed = sorted(key for key in {*before, *spec} if before.get(key) != spec.get(key))
@@ -175,6 +190,35 @@ def _write(
     )
     events = (event,) if changed else ()
     return Replace(SECONDARY_SCHEDULERS, {**noted, "spec": spec}, events=events)
+
+
+def _owned(obj: Object, snapshot: Snapshot) -> Object:
+    """The object with its owners: KubeScheduler, and the definition of its own kind.
+
+    The first one shows in the trees of tools what it is made of. The second one exists for as long
+    as the object can: with it, the garbage collector only removes a reference to a KubeScheduler
+    that was deleted, and the scheduler keeps running. So the first one is never alone.
+    """
+    metadata = obj["metadata"]
+    found = list(entries(metadata.get("ownerReferences")))
+    known = {one.get("uid") for one in found if _names(one, _DEFINITION)}
+    uid = snapshot.secondary_kind_uid or "".join(sorted(filter(None, known))[:1])
+    owner = snapshot.kubescheduler or {"metadata": {}}
+    if uid and is_being_deleted(owner):
+        return obj  # the garbage collector removes the reference
+    owners = [one for one in found if not (_names(one, _OWNER) or _names(one, _DEFINITION))]
+    if uid and uid_of(owner):
+        owners.append(KUBE_SCHEDULERS.owner(_OWNER.name, uid_of(owner), controller=False))
+        owners.append(CUSTOM_RESOURCE_DEFINITIONS.owner(_DEFINITION.name, uid, controller=False))
+    if owners == found:
+        return obj
+    return {**obj, "metadata": {**metadata, "ownerReferences": owners}}
+
+
+def _names(reference: Mapping[str, Any], ref: ObjectRef) -> bool:
+    kind, api_version = ref.resource.kind, str(reference.get("apiVersion"))
+    of_kind = reference.get("kind") == kind and api_version.startswith(f"{ref.resource.group}/")
+    return of_kind and reference.get("name") == ref.name
 
 
 def _former(snapshot: Snapshot) -> Iterator[Finding]:

@@ -67,6 +67,7 @@ from .own_deployment import read_own_deployment
 from .placement_run import PlacementRunner, in_cluster
 from .polling import BINDINGS, PENDING, Poller
 from .reconcile import reconcile
+from .secondary_kind import SecondaryKind
 from .serving import Serving, ServingSources
 from .snapshot_metrics import SnapshotMetrics
 from .snapshots import take_snapshot
@@ -132,6 +133,7 @@ class Operator:
         self._metrics.waiting_pods = lambda: self._poller.waiting
         self._poller = self._make_poller()
         self._ways = WayPoller(self._assigning, lambda: self._wake(urgent=False))
+        self._kind = SecondaryKind(lambda: self._wake(urgent=False))
         self._webhook = AssignmentWebhook(
             options.platform,
             options.webhook,
@@ -379,6 +381,7 @@ class Operator:
         )
         late = partial(read_late_leases, api, self._intake.late_leases, self._event)
         reading = asyncio.create_task(keep("late Leases", late), name="late Leases")
+        kind = asyncio.create_task(self._read_kind(api), name="kind")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait(
@@ -391,7 +394,7 @@ class Operator:
         finally:
             self._queue.close()
             self._throttle.release()
-            background = (stopped, polling, following, reading)
+            background = (stopped, polling, following, reading, kind)
             for task in background:
                 task.cancel()
             await placements.close()
@@ -471,6 +474,11 @@ class Operator:
                     extra=klog.kv(followed=self._version.text, newer=self._version.newer),
                 )
                 self._wake(urgent=False)
+
+    async def _read_kind(self, api: ApiClient) -> None:
+        """Read what owns the scheduler that is in the place of static Pods."""
+        if not self._platform.owns_static_pods:
+            await keep("kind", partial(self._kind.run, api))
 
     def _event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
         self._intake.event(resource, kind, obj)
@@ -617,6 +625,7 @@ class Operator:
             binding_schedulers=poller.bindings,
             bindings_unread=poller.unread(BINDINGS),
             assignment_way=self._ways.way,
+            secondary_kind_uid=self._kind.uid,
             placement_answers=self._placements.answers if self._placements else {},
             upgrade_answers=self._upgrades.answers if self._upgrades else {},
         )

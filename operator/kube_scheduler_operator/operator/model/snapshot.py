@@ -188,6 +188,8 @@ class Snapshot:
     bindings_unread: str = ""  # why there may be others that were not read; empty if all were
     # what applies `spec.assign` to new pods; None: not known yet
     assignment_way: AssignmentWay | None = None
+    # the uid of the CustomResourceDefinition of SecondarySchedulers; empty if it is not known
+    secondary_kind_uid: str = ""
     # SchedulerExtender -> kind -> name -> objects of its agents in the target namespace
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
     # the answers of the simulations that were requested
