@@ -233,31 +233,6 @@ def test_an_object_that_no_operator_has_seen_is_not_ready(applied: World) -> Non
     applied.kubectl("delete", "schedulerprofile", "late")
 
 
-@pytest.mark.presubmit
-def test_what_is_in_git_is_applied_again_without_a_change(applied: World) -> None:
-    """The operator writes no field of spec but observedConfig, which Git does not have."""
-    others = [
-        {"apiVersion": "config.openshift.io/v1", "kind": "Scheduler",
-         "metadata": {"name": "cluster"}, "spec": {"profile": "LowNodeUtilization"}},
-        {"apiVersion": "operator.openshift.io/v1", "kind": "KubeScheduler",
-         "metadata": {"name": "cluster"}, "spec": {"logLevel": "Normal"}},
-    ]  # fmt: skip
-    objects = (*map(_object, SPECS), *others)
-    applied.apply(*objects)
-    applied.wait_ready(*SPECS)
-    time.sleep(3)
-    text = _documents(objects)
-    diff = ("diff", "--server-side", "--field-manager=git", "-f", "-")
-    assert applied.kubectl(*diff, text=text) == ""
-    before = {path: applied.of(path)["metadata"]["generation"] for path in SPECS}
-    applied.apply(*objects)
-    assert {path: applied.of(path)["metadata"]["generation"] for path in SPECS} == before
-    applied.proxy.arm(0, lambda: None, after=False)
-    time.sleep(5)
-    written = [write for write in applied.proxy.writes if "/status" not in write]
-    assert written == []
-
-
 # --- kstatus -------------------------------------------------------------------------------------
 
 
