@@ -37,7 +37,7 @@ from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.kinds import PODS
 from kube_scheduler_operator.simulate.pending import waiting_groups
 from kube_scheduler_operator.simulate.read_files import read_files
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 imported = time.monotonic()
 world = read_files([Path(sys.argv[1])]).world

@@ -25,7 +25,8 @@ from kube_scheduler_operator.kube.resource import Resource
 from kube_scheduler_operator.simulate.configuration import default_configuration, profiles_of
 from kube_scheduler_operator.simulate.kinds import BY_KIND, KINDS, PODS, strip
 from kube_scheduler_operator.simulate.probes import ALL, families_of, probe, probe_profiles
-from kube_scheduler_operator.simulate.run import Run, RunOptions, gates_of
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions, gates_of
 from kube_scheduler_operator.simulate.world import UNKNOWN_TIME, Entry, World
 
 from ..seeds import SOAK, number

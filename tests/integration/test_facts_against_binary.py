@@ -20,7 +20,8 @@ from kube_scheduler_operator.simulate.constraints import constraints_of, without
 from kube_scheduler_operator.simulate.kinds import NODES, PODS
 from kube_scheduler_operator.simulate.node_rules import admits, untolerated
 from kube_scheduler_operator.simulate.probes import families_of, probe, probe_profiles, profile_of
-from kube_scheduler_operator.simulate.run import Run, RunOptions, gates_of
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions, gates_of
 from kube_scheduler_operator.simulate.world import World
 
 from ..seeds import chunks, number

@@ -21,7 +21,8 @@ from kube_scheduler_operator.simulate import probes
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.kinds import PODS
 from kube_scheduler_operator.simulate.lifts import CLAIM_WITNESS, witness_profiles
-from kube_scheduler_operator.simulate.run import Run, RunOptions, gates_of
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions, gates_of
 
 from .test_held_rooms import world_of
 from .test_upgrade import API, DRIVER, NEW, OLD, devices, scheduler

@@ -34,7 +34,8 @@ from kube_scheduler_operator.simulate.pod_amounts import pod_amounts
 from kube_scheduler_operator.simulate.probes import ALL, probe
 from kube_scheduler_operator.simulate.process import binary_version
 from kube_scheduler_operator.simulate.quotas import Quotas
-from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.workloads import read_workloads
 from kube_scheduler_operator.simulate.world import World
 

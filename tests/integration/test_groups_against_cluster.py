@@ -20,7 +20,8 @@ import pytest
 from cluster import binaries, releases
 from kube_scheduler_operator.simulate.configuration import default_configuration, simulated
 from kube_scheduler_operator.simulate.decisions import NOT_TRIED, PodDecision, scheduled_condition
-from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.world import World
 
 from ..seeds import SEED, SOAK, number

@@ -20,7 +20,7 @@ from kube_scheduler_operator.simulate import lifts, probes
 from kube_scheduler_operator.simulate.configuration import default_configuration, only
 from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.placements import placements
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 

@@ -18,7 +18,8 @@ from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.decisions import PodDecision
 from kube_scheduler_operator.simulate.image_names import with_images_of
 from kube_scheduler_operator.simulate.kinds import NODES
-from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.world import World
 
 from .test_kinds_against_binary import VERSIONS

@@ -14,7 +14,8 @@ import pytest
 from cluster import binaries, releases
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.decisions import PodDecision
-from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 

@@ -34,7 +34,7 @@ from kube_scheduler_operator.simulate.configuration import (
 )
 from kube_scheduler_operator.simulate.kinds import NODES, PODS
 from kube_scheduler_operator.simulate.placements import distribution, placements, spread
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.utilization import Utilization, utilization_of
 from kube_scheduler_operator.simulate.world import World
 

@@ -26,7 +26,7 @@ from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE
 from kube_scheduler_operator.simulate.placements import placements
 from kube_scheduler_operator.simulate.probes import acceptances
 from kube_scheduler_operator.simulate.questions import read_answer, read_request, request
-from kube_scheduler_operator.simulate.run import OtherScheduler, RunOptions
+from kube_scheduler_operator.simulate.run_options import OtherScheduler, RunOptions
 from kube_scheduler_operator.simulate.world import World
 
 from .test_why import ZONE, Files, node, pod

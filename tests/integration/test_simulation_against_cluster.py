@@ -39,7 +39,8 @@ from kube_scheduler_operator.simulate.decisions import (
 from kube_scheduler_operator.simulate.kinds import KINDS, WorldKind
 from kube_scheduler_operator.simulate.probes import ALL, families_of, probe, probe_profiles
 from kube_scheduler_operator.simulate.process import binary_version
-from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.scenario import placed_without_scheduler
 from kube_scheduler_operator.simulate.world import World
 

@@ -30,7 +30,7 @@ from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.pending import waiting_groups
 from kube_scheduler_operator.simulate.questions import NO_BINARY
 from kube_scheduler_operator.simulate.read_cluster import read_cluster
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 
 from .conftest import REPOSITORY, ApiServer, RefusedError
 

@@ -34,7 +34,7 @@ from kube_scheduler_operator.simulate.questions import (
     request,
 )
 from kube_scheduler_operator.simulate.read_files import read_files
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 
 from .test_why import node, pod
 

@@ -22,7 +22,8 @@ import pytest
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.process import SimulationError
-from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.world import World
 
 pytestmark = pytest.mark.presubmit
@@ -413,7 +414,8 @@ def test_no_process_survives_a_killed_command(kube_scheduler_binary: Path, tmp_p
     code = (
         "import asyncio, json, sys, time\n"
         "from pathlib import Path\n"
-        "from kube_scheduler_operator.simulate.run import Run, RunOptions\n"
+        "from kube_scheduler_operator.simulate.run import Run\n"
+        "from kube_scheduler_operator.simulate.run_options import RunOptions\n"
         "from kube_scheduler_operator.simulate.world import World\n"
         "async def main():\n"
         "    async with Run(World(), RunOptions(Path(sys.argv[1]), {})):\n"

@@ -19,7 +19,7 @@ from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import NODES, PODS, Object, pod_name
 from .probes import Acceptance, Accepted, acceptances, accepted_by_family
-from .run import RunOptions, gates_of
+from .run_options import RunOptions, gates_of
 from .scenario import belongs_to_node
 from .world import World
 

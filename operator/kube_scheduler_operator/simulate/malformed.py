@@ -11,7 +11,8 @@ from ..base.limits import FOREIGN_LINE
 from .configuration import profiles_of
 from .kinds import PODS, new_object
 from .process import SimulationError
-from .run import Run, RunOptions
+from .run import Run
+from .run_options import RunOptions
 from .world import World
 
 ERRORS: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)

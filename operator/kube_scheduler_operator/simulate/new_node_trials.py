@@ -48,7 +48,7 @@ from .new_nodes import written as written_sizes
 from .node_rules import REQUIRED
 from .placements import eligible
 from .requirements import ZONE, written
-from .run import RunOptions
+from .run_options import RunOptions
 from .workloads import DAEMON_SET, WorkloadError, read_workloads
 from .world import World
 

@@ -36,7 +36,7 @@ from .pending_groups import unread_groups, waits_of_groups
 from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
-from .run import RunOptions, serving
+from .run_options import RunOptions, serving
 from .scheduling_gates import removers
 from .shared_runs import SharedRuns
 from .why import explain_in

@@ -22,7 +22,8 @@ from .pod_groups import (
     unread,
 )
 from .probes import profile_named, without_preemption
-from .run import Run, RunOptions, gates_of, serving
+from .run import Run
+from .run_options import RunOptions, gates_of, serving
 from .world import World
 
 _MOST_NOTES: Final = 3

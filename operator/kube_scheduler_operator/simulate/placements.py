@@ -25,7 +25,8 @@ from .pending_groups import unread_groups, untried
 from .pod_groups import GROUP_FIELDS, group_name
 from .probes import families_of, probe, probe_profiles
 from .process import binary_version
-from .run import Run, RunOptions
+from .run import Run
+from .run_options import RunOptions
 from .scenario import Prepared, add_objects, placed_without_scheduler, recreated
 from .utilization import Utilization, utilization_of
 from .workloads import SimulatedWorkload

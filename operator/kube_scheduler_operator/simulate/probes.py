@@ -28,7 +28,8 @@ from .kinds import IMPOSSIBLE, Object
 from .lifts import Lifts, witness_profiles
 from .nominations import nominated
 from .pod_groups import ungrouped
-from .run import Run, RunOptions, gates_of, serving
+from .run import Run
+from .run_options import RunOptions, gates_of, serving
 from .shared_runs import Runs
 from .world import World
 

@@ -26,7 +26,7 @@ from .kinds import BY_KIND, PODS
 from .pending import waiting_groups
 from .placements import eligible_nodes, placements
 from .process import PROGRAM, Binary, SimulationError
-from .run import RunOptions
+from .run_options import RunOptions
 from .upgrade_check import check_upgrade
 from .why import explain
 from .why_group import explain_group

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from ..kube.resource import Resource
 from .kinds import PODS, Object
-from .run import Run, RunOptions
+from .run import Run
+from .run_options import RunOptions
 from .world import Entry, Key, World
 
 Runs = Callable[[World, RunOptions, Sequence[Object]], AbstractAsyncContextManager[Run]]

@@ -16,7 +16,7 @@ from ..config.language.versions import Version
 from .configuration import without_calls
 from .edit_effect import effect_of
 from .process import NEXT_ADDRESS, LaunchedProgram, binary_version
-from .run import RunOptions
+from .run_options import RunOptions
 from .simulated_extenders import simulated_extenders, version_of
 from .upgrade_programs import Program
 from .upgrade_report import Placements, UpgradeReport

@@ -48,7 +48,8 @@ from .probes import (
     whole_reason,
 )
 from .profile_rules import demanded_labels, profile_rules
-from .run import Run, RunOptions, gates_of, serving, simulated_names
+from .run import Run
+from .run_options import RunOptions, gates_of, serving, simulated_names
 from .scheduling_gates import removers
 from .shared_runs import Runs
 from .spread_constraints import spreads_without_effect

@@ -33,7 +33,8 @@ from .pod_groups import (
     unread,
 )
 from .probes import profile_named, without_preemption
-from .run import Run, RunOptions, gates_of, serving
+from .run import Run
+from .run_options import RunOptions, gates_of, serving
 from .why import explain
 from .world import World
 

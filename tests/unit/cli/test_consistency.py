@@ -41,7 +41,7 @@ from kube_scheduler_operator.simulate import diagnosis, pending, why
 from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.kinds import Object as WorldObject
 from kube_scheduler_operator.simulate.probes import Acceptance
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.shared_runs import Runs
 from kube_scheduler_operator.simulate.world import World
 

@@ -18,7 +18,7 @@ from kube_scheduler_operator.simulate.new_nodes import (
     NewNode,
 )
 from kube_scheduler_operator.simulate.questions import NO_BINARY, read_answer, to_json
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 

@@ -14,7 +14,7 @@ from kube_scheduler_operator.simulate.owners import owner_of
 from kube_scheduler_operator.simulate.pending import WaitingGroup, in_turn, waiting_groups
 from kube_scheduler_operator.simulate.probes import Acceptance
 from kube_scheduler_operator.simulate.questions import NO_BINARY
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.shared_runs import Runs
 from kube_scheduler_operator.simulate.world import World
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from kube_scheduler_operator.simulate import process
+from kube_scheduler_operator.simulate.find_program import find_binary
 from kube_scheduler_operator.simulate.process import (
     KubeSchedulerProcess,
     SimulationError,
     binary_version,
-    find_binary,
 )
 
 URL = "http://127.0.0.1:1"

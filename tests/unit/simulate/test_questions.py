@@ -27,7 +27,7 @@ from kube_scheduler_operator.simulate.questions import (
     request,
     to_json,
 )
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 

@@ -22,7 +22,7 @@ from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.job import PATH
 from kube_scheduler_operator.simulate.process import LaunchedProgram, SimulationError
 from kube_scheduler_operator.simulate.questions import NO_BINARY, request
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from kube_scheduler_operator.simulate.world import World
 

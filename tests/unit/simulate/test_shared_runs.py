@@ -12,7 +12,8 @@ from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.kinds import NODES, PODS
 from kube_scheduler_operator.simulate.probes import _read_by_filters
 from kube_scheduler_operator.simulate.questions import NO_BINARY
-from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.run import Run
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.shared_runs import SharedRuns
 from kube_scheduler_operator.simulate.world import World
 
@@ -50,9 +51,7 @@ class Unstarted(Run):
 @pytest.fixture(autouse=True)
 def unstarted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_runs, "Run", Unstarted)
-    monkeypatch.setattr(
-        "kube_scheduler_operator.simulate.run._has_unknown_plugins", lambda _: False
-    )
+    monkeypatch.setattr("kube_scheduler_operator.simulate.run.has_unknown_plugins", lambda _: False)
 
 
 async def are_the_same(

@@ -12,7 +12,7 @@ from kube_scheduler_operator.config.effective.upgrades import RecordedUpgrade
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.simulate.edit_effect import EditEffect, Loss
 from kube_scheduler_operator.simulate.questions import NO_BINARY
-from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.upgrade_check import PodTrials
 from kube_scheduler_operator.simulate.upgrade_programs import Program
 from kube_scheduler_operator.simulate.upgrade_report import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ...simulate.configuration import profiles_of
 from ...simulate.decided_by import DEFAULTS, DecidingConfiguration
 from ...simulate.extenders import LeftOutExtender
-from ...simulate.run import RunOptions
+from ...simulate.run_options import RunOptions
 from .running_scheduler import CONTROL_PLANE
 
 

@@ -28,7 +28,7 @@ from ...simulate.job_run import POLL, PodNotRunningError, SimulationJob
 from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import Question, read_answer, request
-from ...simulate.run import RunOptions
+from ...simulate.run_options import RunOptions
 from ...simulate.world import World
 from ..cluster.port_forward import Tunnel, load_client
 from ..console.errors import CommandError, error_message

@@ -14,7 +14,7 @@ from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.decided_by import DecidedBy, framed
 from ...simulate.edit_effect import EditEffect, edit_effect
 from ...simulate.placements import Spread, distribution, placements
-from ...simulate.run import RunOptions, simulated_names
+from ...simulate.run_options import RunOptions, simulated_names
 from ...simulate.scenario import Prepared, Scenario, prepare
 from ..cluster.compare import ParsedRevision
 from ..console.errors import CommandError

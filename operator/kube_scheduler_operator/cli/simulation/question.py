@@ -36,7 +36,7 @@ from ...simulate.kinds import (
 )
 from ...simulate.placements import eligible_nodes, placements
 from ...simulate.quotas import Quotas
-from ...simulate.run import RunOptions, serving, simulated_names
+from ...simulate.run_options import RunOptions, serving, simulated_names
 from ...simulate.scenario import (
     Prepared,
     Scenario,

@@ -17,69 +17,46 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.progress import step
 from ...base.source.reader import read
 from ...config.effective.secondary.scheduler import running_names
-from ...config.language.feature_gates import Gates
-from ...config.language.plugins.effective_plugins import effective_plugins
 from ...config.language.schema import DEFAULT_SCHEDULER, KIND
 from ...config.language.versions import Version
 from ...config.lint.documents.other_files import counted_kinds
 from ...config.lint.forms.workload import is_stock
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import (
-    CONFIG_MAPS,
-    LOAD_POLICIES,
-    SCHEDULER_EXTENDERS,
-    SECONDARY_SCHEDULERS,
-)
-from ...simulate.cluster_version import ClusterVersion, cluster_version, version_of_scheduler
+from ...kube.resource import CONFIG_MAPS, LOAD_POLICIES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
+from ...simulate.cluster_version import ClusterVersion, cluster_version
 from ...simulate.configuration import default_configuration, profiles_of, without_calls
-from ...simulate.decided_by import (
-    DEFAULTS,
-    ClusterDecidedBy,
-    DecidedBy,
-    number,
-)
+from ...simulate.decided_by import DEFAULTS, ClusterDecidedBy, DecidedBy, number
 from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES, PODS
 from ...simulate.malformed import ERRORS as MALFORMED_ERRORS
 from ...simulate.malformed import malformed
 from ...simulate.other_schedulers import merged
-from ...simulate.process import (
-    ASSETS,
-    SimulationError,
-    binary_version,
-    candidates,
-    find_binary,
-    program_of_environment,
-)
+from ...simulate.process import SimulationError
 from ...simulate.questions import NO_BINARY, Question
 from ...simulate.read_cluster import read_cluster
 from ...simulate.read_files import Input, WorldFileError, configuration_in, read_files
-from ...simulate.run import OtherScheduler, RunOptions
+from ...simulate.run_options import OtherScheduler, RunOptions
 from ...simulate.simulated_extenders import Extenders, simulated_extenders, version_of
 from ...simulate.world import World
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
-from ..console.errors import CommandError, UsageError, error_message
+from ..console.errors import CommandError, UsageError
 from ..console.flags import check_feature_gates
 from ..console.input_files import display_name, read_bytes
 from .chosen_gates import gate_flags
 from .deciding import deciding_configurations
 from .in_cluster import JobSimulator
+from .place import Place, has_all_plugins, local_place, place_of_cluster
 from .refused_schedulers import refused_names
-from .running_scheduler import (
-    Operand,
-    RunningConfiguration,
-    RunningSchedulers,
-    running_schedulers,
-)
+from .running_scheduler import Operand, RunningConfiguration, RunningSchedulers, running_schedulers
 
 T = TypeVar("T")
 
@@ -311,7 +288,7 @@ def from_files(args: argparse.Namespace) -> Simulation:
             simulation.origins[others[at].title] = name
             simulation.options = simulation.instead(config)
     simulation.cluster = cluster
-    return _placed(simulation, _local(args, cluster), args)
+    return _placed(simulation, local_place(args, cluster), args)
 
 
 def files_with_nodes(names: Sequence[str]) -> Input:
@@ -344,7 +321,7 @@ def _run_by_kube_schedulers(
     for scheduler in files.world.schedulers:
         for namespace, name in scheduler.config_maps:
             config = files.mounted.get((namespace, name))
-            stock = is_stock(scheduler.image) and _is_stock(version, config)
+            stock = is_stock(scheduler.image) and has_all_plugins(version, config)
             if config is not None and stock:
                 yield f"ConfigMap {namespace}/{name}", config
 
@@ -499,7 +476,11 @@ def _with_its_program(
     other: OtherScheduler, operand: Operand | None, place: Place, version: Version | None
 ) -> OtherScheduler:
     """Return a scheduler, with a problem if the program of the place has not all its plugins."""
-    if other.problem or _is_stock(version, other.config) or (operand and operand == place.operand):
+    if (
+        other.problem
+        or has_all_plugins(version, other.config)
+        or (operand and operand == place.operand)
+    ):
         return other
     image = operand.image if operand else "an image that is not known"
     problem = (
@@ -565,95 +546,3 @@ def configuration_file(name: str) -> Mapping[str, Any]:
         if isinstance(value, dict) and value.get("kind") == KIND:
             return value
     raise UsageError(f"{display_name(name)}: this is not a {KIND}")
-
-
-# --- where kube-scheduler runs ------------------------------------------------------------------
-
-
-class Place(NamedTuple):
-    binary: Path
-    job: JobSimulator | None = None  # that runs it in the cluster
-    operand: Operand | None = None  # whose image the Job has; None: not that of a scheduler
-    version: Version | None = None  # of the program; None: its image does not show it
-    chosen: str = ""  # the flag or variable that chose the program; empty: its version did
-
-
-async def place_of_cluster(
-    api: ApiClient,
-    platform: Platform,
-    args: argparse.Namespace,
-    world: World,
-    cluster: ClusterVersion,
-    needed: Sequence[RunningConfiguration],
-    notes: list[str],
-) -> Place:
-    """Choose where to simulate a cluster: on this machine or in the cluster.
-
-    A kube-scheduler on this machine answers at once, but only one of the cluster's version without
-    plugins of others decides as the cluster's own does. Otherwise a Job with the very image runs
-    it.
-
-    `needed` has the schedulers of the question; the first one always runs. `notes` receives what
-    the simulation does not consider.
-
-    Raises:
-        UsageError: no kube-scheduler can be run.
-        CommandError, KubeError: the Job was asked for and cannot be made.
-    """
-    if args.local or args.kube_scheduler:
-        if args.in_cluster:
-            raise UsageError("--in-cluster cannot be combined with --kube-scheduler")
-        return _local(args, cluster)
-    special = [one for one in needed if not _is_stock(cluster.version, one.config)]
-    if not args.in_cluster and not special and (fitting := _fitting(cluster.version)) is not None:
-        return fitting
-    operand = (*special, *needed)[0].operand
-    job = JobSimulator(api, platform, operand, args.job_namespace, args.job_node)
-    try:
-        await job.prepare(world)
-    except (CommandError, KubeError) as error:
-        if args.in_cluster:
-            raise
-        refused = f"it cannot run in the cluster: {error_message(error)}"
-        try:
-            place = _local(args, cluster)
-        except UsageError as missing:
-            raise CommandError(f"{missing}; {refused}") from None
-        notes.append(refused)
-        return place
-    shown = version_of_scheduler(operand.image) if operand else cluster.version
-    return Place(NO_BINARY, job, operand, shown)
-
-
-def _local(args: argparse.Namespace, cluster: ClusterVersion) -> Place:
-    try:
-        binary = find_binary(args.kube_scheduler, str(cluster.version or ""))
-        version = binary_version(binary)
-    except SimulationError as error:
-        raise UsageError(str(error)) from None
-    chosen = "--kube-scheduler" if args.kube_scheduler else ""
-    if not chosen and binary == program_of_environment():
-        chosen = f"${ASSETS}"
-    return Place(binary, version=version, chosen=chosen)
-
-
-def _is_stock(version: Version | None, config: Mapping[str, Any] | None) -> bool:
-    """Return whether a kube-scheduler of this version has all plugins of a configuration."""
-    if version is None:
-        return False
-    profiles, gates = (config or {}).get("profiles") or (), Gates(version)
-    return not any(effective_plugins(profile, gates).unknown for profile in profiles)
-
-
-def _fitting(own: Version | None) -> Place | None:
-    """Return a program of the cluster's version on this machine."""
-    if own is None:
-        return None
-    for binary in candidates(str(own)):
-        try:
-            version = binary_version(binary)
-        except SimulationError:
-            continue
-        if version.short == own.short:
-            return Place(binary, version=version)
-    return None

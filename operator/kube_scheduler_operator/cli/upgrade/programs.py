@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...config.language.versions import Version
-from ...simulate.process import SimulationError, binary_version, candidates, find_binary
+from ...simulate.find_program import candidates, find_binary
+from ...simulate.process import SimulationError, binary_version
 from ...simulate.upgrade_programs import Program
 from ..console.errors import UsageError
 

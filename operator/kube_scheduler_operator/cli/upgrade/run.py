@@ -27,7 +27,7 @@ from ...simulate.kinds import NODES, PODS
 from ...simulate.questions import NO_BINARY
 from ...simulate.read_cluster import read_cluster
 from ...simulate.read_files import WorldFileError, read_files
-from ...simulate.run import RunOptions
+from ...simulate.run_options import RunOptions
 from ...simulate.upgrade_report import NOT_KNOWN
 from ...simulate.upgrade_steps import upgrade_report
 from ...simulate.world import World

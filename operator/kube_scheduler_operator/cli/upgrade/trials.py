@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ...config.effective.upgrades import Upgrade, UpgradedContent
 from ...config.language.versions import Version
 from ...simulate.edit_effect import effect_of
-from ...simulate.run import RunOptions
+from ...simulate.run_options import RunOptions
 from ...simulate.upgrade_programs import Program
 from ...simulate.upgrade_report import Placements
 from ..simulation.run import Simulation

@@ -31,7 +31,7 @@ from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import NO_BINARY, read_answer, request
 from ...simulate.read_cluster import read_cluster
-from ...simulate.run import RunOptions
+from ...simulate.run_options import RunOptions
 from ...simulate.simulated_extenders import filter_of, simulated_extenders, version_of
 from ...simulate.world import World, situation
 from ..model.plan import PlacementQuestion, PlacementRules

@@ -24,7 +24,7 @@ from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import NO_BINARY, read_answer, request
 from ...simulate.read_cluster import read_cluster
-from ...simulate.run import RunOptions
+from ...simulate.run_options import RunOptions
 from ...simulate.upgrade_check import NextProgram, check_upgrade
 from ...simulate.upgrade_report import CHANGES, NOTHING, UpgradeReport
 from ...simulate.upgrade_steps import NoTrials, upgrade_report

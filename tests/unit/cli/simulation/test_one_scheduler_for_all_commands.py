@@ -19,7 +19,7 @@ from kube_scheduler_operator.kube.resource import (
     Resource,
 )
 from kube_scheduler_operator.simulate.edit_effect import EditEffect
-from kube_scheduler_operator.simulate.run import RunOptions, simulated_names
+from kube_scheduler_operator.simulate.run_options import RunOptions, simulated_names
 
 from ..conftest import Cluster
 from .secondary_scheduler import SPACE
