@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base.objects import entries
@@ -14,8 +14,7 @@ from ..config.language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 PLACEMENT_FIELDS: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
 """Fields that decide placements; back-offs decide only when, other fields concern the process."""
 SPY: Final = "spy"
-_NEVER_CALLED: Final = "http://simulation.invalid"
-"""kube-scheduler demands a URL of an extender without verbs, and does not call it."""
+_FIT: Final = "NodeResourcesFit"
 OFF: Final = {"disabled": [{"name": "*"}]}
 """A list of plugins without any."""
 _AFTER_FILTER: Final = (
@@ -86,13 +85,14 @@ def simulated(
     """
     kept = {field: copy.deepcopy(config[field]) for field in PLACEMENT_FIELDS if field in config}
     configuration = {**default_configuration(), **kept}
-    configuration["profiles"] = [*profiles_of(config), *profiles]
     chosen = list(extenders)
-    known = {resource["name"] for own in chosen for resource in own.get("managedResources") or ()}
-    ignored = configuration.pop("extenders", ())
-    chosen += _silent(ignored, known)
+    managing = (*entries(configuration.pop("extenders", None)), *chosen)
+    ignored = list(dict.fromkeys(name for extender in managing for name in _ignored(extender)))
+    configuration["profiles"] = [
+        _ignoring(profile, ignored) for profile in (*profiles_of(config), *profiles)
+    ]
     if chosen:
-        configuration["extenders"] = chosen
+        configuration["extenders"] = [_counting(extender) for extender in chosen]
     return {
         **configuration,
         "leaderElection": {"leaderElect": False},
@@ -104,19 +104,41 @@ def simulated(
 
 
 def without_calls(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration whose extenders only make NodeResourcesFit ignore resources."""
+    """Return a configuration whose extenders only state which resources are ignored."""
     kept = {key: value for key, value in config.items() if key != "extenders"}
-    silent = list(_silent(config.get("extenders"), ()))
-    return {**kept, "extenders": silent} if silent else kept
+    names = [name for extender in entries(config.get("extenders")) for name in _ignored(extender)]
+    managed = [{"name": name, "ignoredByScheduler": True} for name in names]
+    return {**kept, "extenders": [{"managedResources": managed}]} if managed else kept
 
 
-def _silent(extenders: Any, known: Container[str]) -> Iterator[dict[str, Any]]:
-    """Yield entries without verbs, for the resources that are ignored and not `known`."""
-    for extender in entries(extenders):
-        managed = entries(extender.get("managedResources"))
-        ignored = [one for one in managed if one.get("ignoredByScheduler")]
-        if resources := [dict(one) for one in ignored if one.get("name") not in known]:
-            yield {"urlPrefix": _NEVER_CALLED, "managedResources": resources}
+def _ignored(extender: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the resources that kube-scheduler ignores because an extender manages them."""
+    for resource in entries(extender.get("managedResources")):
+        if resource.get("ignoredByScheduler"):
+            yield str(resource.get("name"))
+
+
+def _counting(extender: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an extender without what `_ignoring` has done."""
+    managed = [{"name": one.get("name")} for one in entries(extender.get("managedResources"))]
+    return {**extender, **({"managedResources": managed} if managed else {})}
+
+
+def _ignoring(profile: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]:
+    """Return a profile that ignores these resources, if any, instead of its ignoredResources.
+
+    kube-scheduler does so for each profile, and does not start if one has no NodeResourcesFit, as
+    profiles of probes (`buildExtenders`).
+    """
+    if not resources:
+        return dict(profile)
+    configs = [copy.deepcopy(one) for one in entries(profile.get("pluginConfig"))]
+    own = next((one for one in configs if one.get("name") == _FIT), None)
+    if own is None:
+        own = {"name": _FIT}
+        configs.append(own)
+    own["args"] = {**(own.get("args") or {}), "ignoredResources": list(resources)}
+    return {**profile, "pluginConfig": configs}
 
 
 def spying_extender(url: str, *, last: bool = False) -> dict[str, Any]:
