@@ -136,7 +136,8 @@ def target_of(item: Item, options: CheckOptions) -> Target:
     known = known_scheduler(item.reader)
     if known is not None:
         gates = replace(gates, version=known.rules)
-        return Target(gates, stock=False, scheduler=known.key)
+        own_build = not (options.stock or options.scheduler)  # --custom-image
+        return Target(gates, stock=False, scheduler="" if own_build else known.key)
     stock = not options.scheduler and options.stock and stock_of(item.reader)
     return Target(gates, stock=stock, scheduler=options.scheduler)
 

@@ -30,6 +30,7 @@ from .checks import (
     election_of,
     has_unknown_election,
     is_read_by_volcano,
+    stock_of,
     target_of,
 )
 from .command_lines import check_named_files
@@ -67,10 +68,15 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
     return checked
 
 
+_PUBLISHERS: Final = ("registry.k8s.io/", "k8s.gcr.io/", "ghcr.io/koordinator-sh/")
+"""Where projects publish their images; elsewhere one of the same name may be an own build."""
+
+
 def _of_unknown_image(item: Item, problem: Problem) -> Problem:
-    """Name the flag with which the plugins of another image pass, if the files show no image."""
-    is_shown = item.reader is not None and item.reader.image
-    if problem.reason != UNKNOWN_PLUGIN or is_shown or not problem.message.endswith(_REMOVE):
+    """Name the flag with which the plugins of another image pass, if it may be another one."""
+    image = item.reader.image if item.reader is not None else ""
+    is_known = bool(image) and (stock_of(item.reader) or image.startswith(_PUBLISHERS))
+    if problem.reason != UNKNOWN_PLUGIN or is_known or not problem.message.endswith(_REMOVE):
         return problem
     fix = "; use --custom-image if the scheduler's image has it, or remove it"
     return replace(problem, message=problem.message.removesuffix(_REMOVE) + fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -140,6 +141,43 @@ def test_arguments_of_known_plugins_are_checked() -> None:
 def test_the_scheduler_of_an_image_is_the_closest_version_on_record(image: str, name: str) -> None:
     known = scheduler_of_image(image)
     assert (f"{known.name} {known.version}" if known else "") == name
+
+
+@pytest.mark.parametrize(
+    ("image", "custom", "fix"),
+    [
+        ("localhost:32000/scheduler-plugins/kube-scheduler:latest", False, "use --custom-image"),
+        ("localhost:32000/scheduler-plugins/kube-scheduler:latest", True, None),
+        ("registry.k8s.io/kube-scheduler:v1.35.4", False, "remove it"),
+    ],
+)
+def test_a_plugin_of_an_own_build_passes_with_the_flag(
+    image: str, custom: bool, fix: str | None
+) -> None:
+    """The build has the name of the project that it is made of, and a plugin more."""
+    command = ["/bin/kube-scheduler", "--config=/etc/kubernetes/c.yaml"]
+    mounts = [{"name": "c", "mountPath": "/etc/kubernetes"}]
+    container = {"name": "s", "image": image, "command": command, "volumeMounts": mounts}
+    volumes = [{"name": "c", "configMap": {"name": "c"}}]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "s"},
+        "spec": {"containers": [container], "volumes": volumes},
+    }
+    enabled = {"multiPoint": {"enabled": [{"name": "NetworkTraffic"}]}}
+    config = {**HEAD, "profiles": [{"schedulerName": "a", "plugins": enabled}]}
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c"},
+        "data": {"c.yaml": yaml.safe_dump(config)},
+    }
+    text = yaml.safe_dump_all([pod, config_map])
+    report = validate([("a.yaml", text)], replace(OPTIONS, stock=not custom))
+    errors = [each for each in report.findings if each.severity == "error"]
+    assert [each.reason for each in errors] == ([] if fix is None else ["UnknownPlugin"])
+    assert all(each.fix.startswith(str(fix)) for each in errors)
 
 
 def test_the_record_names_its_sources_and_has_no_plugin_without_extension_points() -> None:
