@@ -84,6 +84,31 @@ def test_the_patch_of_argocd_cm_has_the_same_checks(golden: Golden) -> None:
     golden(argo_cd.FOLDER / "argocd-cm.yaml", f"# From the checks beside it.\n{text}")
 
 
+def test_openshift_gitops_has_the_same_checks(golden: Golden) -> None:
+    """Its operator writes argocd-cm from the ArgoCD object, and undoes edits of it."""
+    checks = [
+        {"group": resource.group, "kind": resource.kind, "check": argo_cd.script(resource)}
+        for resource in sorted(states.KINDS, key=lambda resource: resource.name)
+    ]
+    ignored = {
+        "group": KUBE_SCHEDULERS.group,
+        "kind": KUBE_SCHEDULERS.kind,
+        "customization": {"jsonPointers": ["/spec/observedConfig"]},
+    }
+    patch = {
+        "apiVersion": "argoproj.io/v1beta1",
+        "kind": "ArgoCD",
+        "metadata": {"name": "openshift-gitops", "namespace": "openshift-gitops"},
+        "spec": {
+            "resourceHealthChecks": checks,
+            "resourceIgnoreDifferences": {"resourceIdentifiers": [ignored]},
+        },
+    }
+    text = yaml.dump(patch, Dumper=_Literal, sort_keys=False, width=100)
+    head = "# From the checks beside it, for the ArgoCD object of OpenShift GitOps.\n"
+    golden(argo_cd.FOLDER / "openshift-gitops.yaml", head + text)
+
+
 def test_the_application_ignores_what_the_patch_ignores() -> None:
     application = yaml.safe_load((argo_cd.FOLDER / "application.yaml").read_text(encoding="utf-8"))
     (rule,) = application["spec"]["ignoreDifferences"]
