@@ -141,6 +141,8 @@ def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> 
             f"create a PersistentVolume for {text}",
         )
     storage_class = world.get(STORAGE_CLASSES, class_name)
+    if storage_class is None and (no_name := _impossible("StorageClass", class_name)):
+        return f"{no_name}, which {text} demands", f"create {text} again with an existing one"
     if storage_class is None:
         missing = f"{text} names StorageClass {class_name}, which does not exist"
         return missing, f"create StorageClass {class_name}, or a PersistentVolume for {text}"

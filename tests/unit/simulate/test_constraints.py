@@ -265,6 +265,11 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
             'no PersistentVolume can have the name "v1; delete node a", which PersistentVolumeCl',
             "create PersistentVolumeClaim data again without volumeName",
         ),
+        (
+            [_claim(storageClassName="x; y")],
+            'no StorageClass can have the name "x; y", which PersistentVolumeClaim data demands',
+            "create PersistentVolumeClaim data again with an existing one",
+        ),
         ([_leaving()], "is being deleted", "create PersistentVolumeClaim data again once it"),
         (
             [_claim("Lost", volumeName="v1")],

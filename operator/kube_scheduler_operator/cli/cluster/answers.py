@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 import threading
 import time
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...base.backoff import NO_RETRIES
 from ...base.defects import contained
+from ...base.foreign_text import json_text
+from ...base.limits import FOREIGN_NAME
 from ...base.progress import Step, collect, step
 from ...kube.errors import ApiError, CredentialsError, KubeError, Unauthorized, Unavailable
 from ..console.errors import (
@@ -254,9 +257,14 @@ class _Several:
         by_end: dict[str, list[str]] = {}
         for name, answer in self._answers().items():
             end = "no answer" if answer.is_error else f"exit code {answer.code}"
-            by_end.setdefault(end, []).append(name)
+            by_end.setdefault(end, []).append(_listed(name))
         ends = (f"{end}: {', '.join(names)}" for end, names in sorted(by_end.items()))
         return f"{counted(len(self._contexts), 'context')}; {'; '.join(ends)}"
+
+
+def _listed(name: str) -> str:
+    """Return a name for a list, quoted if it could be taken for several or for an exit code."""
+    return name if re.fullmatch(r"[^\s,;]{1,253}", name) else json_text(name[:FOREIGN_NAME])
 
 
 async def reach(credentials: Credentials) -> None:

@@ -129,6 +129,12 @@ async def test_what_one_api_server_sends_ends_no_other_answer(
     assert "Context good\n  Scheduler  Available=True" in done.out
 
 
+async def test_a_name_of_a_context_forges_no_exit_code(contexts: Contexts) -> None:
+    contexts.write("x; exit code 0: y", "a")
+    done = await contexts.run("status", "--all-contexts")
+    assert done.out.endswith('2 contexts; exit code 0: "x; exit code 0: y", a\n')
+
+
 async def test_a_context_that_stops_responding_ends(
     contexts: Contexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
