@@ -346,6 +346,7 @@ def test_an_object_without_owners_gets_both(world: World) -> None:
 def test_a_deleted_kubescheduler_stops_no_scheduler(world: World, policy: str, alive: bool) -> None:
     """Argo CD prunes in the foreground, Flux in the background; the garbage collector is real."""
     world.start()
+    world.wait(lambda: world.overall("Available")[0] == "True", 90)
     world.wait(lambda: owners(world) == BOTH, 60, world.log)
     before, alone = uids(world), f"{KIND}/alone"
     if not alive:
@@ -378,6 +379,7 @@ def test_a_deleted_kubescheduler_stops_no_scheduler(world: World, policy: str, a
 def test_a_copy_from_a_backup_with_the_owners_of_then_is_made_again(world: World) -> None:
     """The garbage collector deletes what has only owners that are gone, as it does elsewhere."""
     world.start()
+    world.wait(lambda: world.overall("Available")[0] == "True", 90)
     world.edit(f"{KIND}/{NAME}", assign={"namespaceSelector": {"matchLabels": {"team": "a"}}})
     world.wait(lambda: "managedScheduler" in world.get(KUBESCHEDULER)["status"], 30)
     stale = [

@@ -323,10 +323,11 @@ def settings_replace_what_was_adopted(cluster: Cluster) -> None:
         mounts = Path(f"/proc/{pid}/mounts").read_text().splitlines()
         (line,) = (one.split() for one in mounts if one.split()[1] == "/etc/extra/ca.crt")
         assert "ro" in line[3].split(",")
-        conditions = cluster.api.request("GET", own)["status"]["conditions"]
-        assert {one["type"]: one["status"] for one in conditions} == {
+        expected = {
             "Accepted": "True", "Warnings": "False",
+            "Ready": "True", "Reconciling": "False", "Stalled": "False",
         }  # fmt: skip
+        until(lambda: _conditions(cluster, own) == expected, 60, lambda: _conditions(cluster, own))
         cluster.schedules()
         latest = cluster.latest
     finally:
@@ -487,3 +488,9 @@ def test_credentials_in_the_manifest_block_until_they_are_gone(
     )
     environment = mirror(cluster)["spec"]["containers"][0]["env"]
     assert [one["name"] for one in environment] == ["GOGC", "NO_PROXY"]
+
+
+def _conditions(cluster: Cluster, path: str) -> dict[str, str]:
+    """The status of each condition of an object, by type."""
+    conditions = cluster.api.request("GET", path)["status"]["conditions"]
+    return {one["type"]: one["status"] for one in conditions}
