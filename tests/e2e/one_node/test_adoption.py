@@ -327,7 +327,11 @@ def settings_replace_what_was_adopted(cluster: Cluster) -> None:
             "Accepted": "True", "Warnings": "False",
             "Ready": "True", "Reconciling": "False", "Stalled": "False",
         }  # fmt: skip
-        until(lambda: _conditions(cluster, own) == expected, 60, lambda: _conditions(cluster, own))
+        until(
+            lambda: _conditions(cluster, own) == expected,
+            60,
+            lambda: f"{_conditions(cluster, own)}",
+        )
         cluster.schedules()
         latest = cluster.latest
     finally:
