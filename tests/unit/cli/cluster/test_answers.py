@@ -52,7 +52,7 @@ class Contexts:
         return await self.cluster.run(*arguments)
 
 
-class _EndedError(Exception):
+class _EndedError(BaseException):
     """The end of a watch in a thread, which no signal reaches."""
 
 
@@ -248,7 +248,7 @@ async def test_watch_prints_the_context_that_changed(
         "kube_scheduler_operator.cli.commands.status.ClusterQuestion",
         lambda *_, **__: answers.ClusterQuestion(ask, "the state"),
     )
-    with pytest.raises(ExceptionGroup):
+    with pytest.raises(BaseExceptionGroup):
         await contexts.run("status", "--all-contexts", "-w")
     out = contexts.cluster.capsys.readouterr().out
     assert "context a: the state has changed" in out
