@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(600, func_only=True)
 
 NAME: Final = "rights-of-three"
 NODE: Final = f"{NAME}-node"
-PARALLELISM: Final = 23
+PARALLELISM: Final = 9876
 """A value of the second revision that no other page has."""
 READER: Final = "who-may-read-some"
 NAMESPACE: Final = KUBEADM.target_namespace
@@ -36,6 +36,8 @@ OPERATOR: Final = "/apis/operator.openshift.io/v1/kubeschedulers"
 OWN: Final = "/apis/kube-scheduler-operator.dev/v1alpha1"
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 HIDES: Final = "no permission to"
+SIMULATED: Final = ("causes", "why", "what-if")
+"""Pages that answer without what the person may not read, and name it."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,10 @@ SHOWN: Final[Mapping[str, Shown]] = {
     "decides": Shown("decides", f">{PARALLELISM}<", restricted=True),
     "nodes": Shown("nodes", NODE, restricted=True),
     "waiting": Shown("waiting", f"{NAME}/large", restricted=True),
-    "causes": Shown("causes", f"{NAME}/large", restricted=False),
-    "why": Shown(f"why?namespace={NAME}&pod=large", "It fits on none", restricted=False),
+    "causes": Shown("causes", f"{NAME}/large", restricted=True),
+    "why": Shown(f"why?namespace={NAME}&pod=large", "It fits on none", restricted=True),
     "what-if": Shown("what-if?profile=HighNodeUtilization&pods=waiting", "CPU requests of",
-                     restricted=False),
+                     restricted=True),
     "extenders": Shown("extenders", NAME, restricted=False),
 }  # fmt: skip
 
@@ -85,6 +87,7 @@ def _two_revisions(api: ApiServer, made: ExitStack) -> None:
     world = World(nodes=1)
     world.settle()
     world.spec(unsupportedConfigOverrides={"parallelism": PARALLELISM})
+    world.run_until(lambda: len(world.revisions) == 2, 300, "a second revision")
     world.settle()
     with suppress(RefusedError):
         api.create_namespace(NAMESPACE)
@@ -94,8 +97,11 @@ def _two_revisions(api: ApiServer, made: ExitStack) -> None:
         found = world.server.find(resource, names.CLUSTER)
         assert found is not None
         _post(api, made, path, _bare(found))
-    stored = api.request("GET", f"{OPERATOR}/{names.CLUSTER}")
-    api.request("PUT", f"{OPERATOR}/{names.CLUSTER}/status", {**stored, "status": world.status})
+    # The API refuses a node whose status begins with a revision.
+    begun = [{"nodeName": node["nodeName"]} for node in world.status["nodeStatuses"]]
+    for status in ({**world.status, "nodeStatuses": begun}, world.status):
+        stored = api.request("GET", f"{OPERATOR}/{names.CLUSTER}")
+        api.request("PUT", f"{OPERATOR}/{names.CLUSTER}/status", {**stored, "status": status})
 
 
 def _person(api: ApiServer, made: ExitStack, name: str, rules: Sequence[Mapping[str, Any]]) -> None:
@@ -162,7 +168,7 @@ def test_each_person_sees_on_each_page_what_each_may_see(
                 html = _whole(console, shown.path)
                 place = (name, [*may].index(console))
                 assert (shown.secret in html) is sees, place
-                if not sees:
+                if not sees or (console is restricted and name in SIMULATED):
                     assert HIDES in html, place
             _, text = stranger.ask(f"/api/v1/{shown.path}")
             assert [*json.loads(text)] == ["error"], name
@@ -188,5 +194,5 @@ def test_a_report_has_what_its_maker_may_see(
         assert shown.secret in whole, name
         assert shown.secret not in none, name
     assert "Revision 2" in some
-    assert "It fits on none" not in some
+    assert "It fits on none" in some
     assert HIDES in some

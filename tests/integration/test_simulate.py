@@ -366,7 +366,9 @@ def test_own_extenders_and_load_policies_take_part_and_foreign_ones_are_named(
     # kube-scheduler does not count resources that an extender manages, even if it is left out.
     asking = deployment("100m", 1)
     template: Object = asking["spec"]["template"]
-    template["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    resources = template["spec"]["containers"][0]["resources"]
+    resources["requests"]["example.com/gpu"] = "1"
+    resources["limits"] = {"example.com/gpu": "1"}
     simulate([*objects[:3], config], workloads=asking, code=1)
     foreign["managedResources"] = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
     simulate([*objects[:3], config], workloads=asking)

@@ -204,11 +204,15 @@ def test_the_workload_that_reads_the_result_is_named(file: Write, capsys: Any) -
     maps["data"]["other.yaml"] = json.dumps(SECOND)
     assert run(file(deployment("--config=/config/my.yaml"), maps)) == 0
     output, changes = capsys.readouterr()
-    assert len(list(yaml.safe_load_all(output))) == 2
-    notes = [line for line in changes.splitlines() if line.startswith("note: ")]
+    (converted,) = yaml.safe_load_all(output)
+    assert converted["profiles"] == [{"schedulerName": "mine"}]
+    notes = [line for line in changes.splitlines() if line.startswith(("note: ", "skipped: "))]
     assert notes == [
+        "skipped: ConfigMap my-config other.yaml, which no scheduler in these files reads; convert "
+        "it alone to get its objects",
+        "skipped: document 1, Deployment mine",
         "note: Deployment mine reads ConfigMap my-config my.yaml: replace it there with the "
-        "result; use an image of 1.25 or newer, not 1.24"
+        "result; use an image of 1.25 or newer, not 1.24",
     ]
 
 

@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.simulation import run as simulating
+from kube_scheduler_operator.cli.simulation import place
 from kube_scheduler_operator.kube.resource import (
     DEPLOYMENTS,
     EVENTS,
@@ -27,7 +27,7 @@ from kube_scheduler_operator.kube.resource import (
     NODES,
     PODS,
 )
-from kube_scheduler_operator.simulate import job_run, process, questions
+from kube_scheduler_operator.simulate import find_program, job_run, questions
 from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.questions import to_json
@@ -158,7 +158,7 @@ async def world(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[World]:
     """Without a kube-scheduler on this machine; the Pod's answer is that nothing fits."""
-    for module in (process, simulating):
+    for module in (find_program, place):
         monkeypatch.setattr(module, "candidates", lambda _version: iter(()))
 
     async def answer(self: questions.Asked, binary: Path) -> bytes:
