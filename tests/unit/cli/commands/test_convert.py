@@ -210,9 +210,9 @@ def test_the_workload_that_reads_the_result_is_named(file: Write, capsys: Any) -
     assert notes == [
         "skipped: ConfigMap my-config other.yaml, which no scheduler in these files reads; convert "
         "it alone to get its objects",
-        "skipped: document 1, Deployment mine",
         "note: Deployment mine reads ConfigMap my-config my.yaml: replace it there with the "
         "result; use an image of 1.25 or newer, not 1.24",
+        "skipped: document 1, Deployment mine",
     ]
 
 
