@@ -27,7 +27,8 @@ _STICKS_OUT: Final = """() => {
     .filter(each => each.getBoundingClientRect().right > width + 1 && !scrolls(each.parentElement))
     .map(each => each.outerHTML.slice(0, 120));
 }"""
-_CUT: Final = """() => [...document.body.querySelectorAll('*')]
+# A field of a form scrolls its text.
+_CUT: Final = """() => [...document.body.querySelectorAll('*:not(input)')]
   .filter(each => ['hidden', 'clip'].includes(getComputedStyle(each).overflowX)
     && each.scrollWidth > each.clientWidth + 1)
   .map(each => each.outerHTML.slice(0, 120))"""

@@ -58,7 +58,9 @@ def console_of(server: ApiServer, *flags: str) -> Iterator[Console]:
     command = [sys.executable, "-c", "from kube_scheduler_operator.__main__ import kubectl_plugin\n"
                "raise SystemExit(kubectl_plugin())", "console", "--platform=kubeadm",
                f"--kubeconfig={server.kubeconfig}", *flags]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # A buffered address would never arrive.
+    os_environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    environment = {**os_environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None

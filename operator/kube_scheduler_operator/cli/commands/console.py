@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Final
 
 from ...base.platform import Platform
@@ -68,3 +69,4 @@ def _announce(guard: Guard) -> None:
     print_lines(
         guard.address, "Everyone who has this address can read the pages. Ctrl-C ends them."
     )
+    sys.stdout.flush()  # a program may read it from a pipe
