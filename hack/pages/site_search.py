@@ -23,7 +23,7 @@ _OF_A_ROW: Final = 2
 _DEFINED: Final = 8
 """What a word counts in the first cell of a row, which the row is about, and alone in it."""
 _LONGEST: Final = 40
-"""Longer words are hashes; no reader types them."""
+"""Longer words are hashes, which no reader types, or names of metrics, which have underscores."""
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _OTHER_PAGES: Final = frozenset({"index", "genindex", "search"})
 
@@ -85,7 +85,7 @@ class _Sections(HTMLParser):
 def words(text: str) -> Iterator[str]:
     """The words of a text as the search splits what is typed, and the parts of each."""
     for word in _WORD.findall(text):
-        if len(word) > _LONGEST or word.isdigit():
+        if word.isdigit() or (len(word) > _LONGEST and "_" not in word):
             continue
         yield word.lower()
         parts = _PART.findall(word)
