@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -240,12 +241,11 @@ def check_quantities(obj: Mapping[str, Any]) -> None:
     """
     kind = obj["kind"]
     for path in _QUANTITIES.get(kind, ()):
-        _check_amounts(obj, path)
+        _check_amounts(reduce(_field, path, obj), *path)
     if kind != "Pod":
         return
     spec = mapping(obj.get("spec"))
-    if "overhead" in spec:
-        _check_amounts(spec, ("overhead",), "spec")
+    _check_amounts(spec.get("overhead"), "spec", "overhead")
     _check_resources(spec, "spec")
     for key in ("containers", "initContainers"):
         listed = spec.get(key)
@@ -259,19 +259,14 @@ def _check_resources(holder: Mapping[str, Any], *path: str | int) -> None:
     resources = holder.get("resources")
     if resources:
         for field in ("requests", "limits"):
-            if amounts := mapping(resources).get(field):
-                _check_map(amounts, *path, "resources", field)
+            _check_amounts(mapping(resources).get(field), *path, "resources", field)
 
 
-def _check_amounts(value: Any, path: tuple[str, ...], *before: str) -> None:
-    for part in path:
-        value = mapping(value).get(part)
-        if not value:
-            return
-    _check_map(value, *before, *path)
+def _field(value: Any, name: str) -> Any:
+    return mapping(value).get(name)
 
 
-def _check_map(amounts: Any, *path: str | int) -> None:
+def _check_amounts(amounts: Any, *path: str | int) -> None:
     for name, amount in mapping(amounts).items():
         try:
             if amount is not None:  # which the API server reads as 0
