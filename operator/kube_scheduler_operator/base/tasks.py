@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from .backoff import Backoff
@@ -51,6 +51,25 @@ async def cancel(*tasks: asyncio.Task[Any] | None) -> None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+async def gathered(works: Iterable[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
+    """Do work, at most `at_once` at the same time; return the results in its order.
+
+    The first error ends all of it, and is raised.
+    """
+    turns = asyncio.Semaphore(at_once)
+
+    async def in_turn(work: Callable[[], Awaitable[T]]) -> T:
+        async with turns:
+            return await work()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(in_turn(work)) for work in works]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def until(end: Awaitable[object], work: Awaitable[T]) -> asyncio.Future[T] | None:

@@ -6,16 +6,17 @@ figures and their spread can be compared.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby, islice
 from statistics import median
 from typing import Final
 
 from ..base.objects import controller_of
+from ..base.tasks import gathered
 from ..config.language.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
 from .decisions import NOT_SIMULATED, NOT_TRIED, PodDecision
@@ -132,21 +133,19 @@ async def placements(
     """
     prepared = Prepared(world, pods, subject, in_order=in_order)
     base = utilization_of(world)
-    small = len(world.objects[NODES]) <= _SMALL
     schedulers = 1 + sum(not other.problem for other in options.others)
-    limit = asyncio.Semaphore(max(_AT_ONCE // schedulers, 1) if small else 1)
+    at_once = max(_AT_ONCE // schedulers, 1) if is_small(world) else 1
 
     async def place(number: int) -> PlacementOutcome:
-        async with limit:
-            order = interleaved(pods, random.Random(number))  # noqa: S311
-            return await _place(replace(prepared, pods=order), options, base, largest)
+        order = interleaved(pods, random.Random(number))  # noqa: S311
+        return await _place(replace(prepared, pods=order), options, base, largest)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(place(number)) for number in range(repeat)]
-    except ExceptionGroup as errors:  # the first one has ended the others
-        raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
+    return await gathered([partial(place, number) for number in range(repeat)], at_once)
+
+
+def is_small(world: World) -> bool:
+    """Return whether several runs over a world take place at the same time."""
+    return len(world.objects[NODES]) <= _SMALL
 
 
 def interleaved(pods: Sequence[Object], chance: random.Random) -> list[Object]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from functools import partial
 from typing import Any
 
-from kube_scheduler_operator.base.tasks import RESTARTS, cancel, keep
+import pytest
+
+from kube_scheduler_operator.base.tasks import RESTARTS, cancel, gathered, keep
 
 
 def test_a_task_that_an_error_ends_runs_again(virtual_time: Any) -> None:
@@ -43,3 +46,39 @@ async def test_a_cancelled_task_ends() -> None:
     await asyncio.sleep(0)
     await cancel(task)
     assert task.cancelled()
+
+
+def test_work_is_gathered_in_its_order_and_a_few_at_a_time(virtual_time: Any) -> None:
+    running: set[int] = set()
+    most: list[int] = []
+
+    async def work(number: int) -> int:
+        running.add(number)
+        most.append(len(running))
+        await asyncio.sleep(5 - number)
+        running.remove(number)
+        return number
+
+    numbers = virtual_time.run(gathered([partial(work, each) for each in range(5)], 2))
+    assert numbers == [0, 1, 2, 3, 4]
+    assert max(most) == 2
+
+
+async def test_the_first_error_ends_all_work() -> None:
+    started: list[str] = []
+    ended: list[str] = []
+
+    async def waits() -> None:
+        started.append("waits")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("waits")
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        await gathered([waits, fails, waits], 2)
+    assert ended == started != []

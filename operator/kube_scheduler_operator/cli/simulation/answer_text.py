@@ -12,7 +12,11 @@ from ..console.output import counted, first_names, format_table, limited, limite
 from .answer import TODAY, ConfigurationAnswer, LargestQuestion, SimulationAnswer
 
 NOW: Final = "now"
-MEDIANS: Final = "A figure is the median of the runs, with the least and the most in brackets."
+_MEDIANS: Final = "A figure is the median of the runs, with the least and the most in brackets."
+_ONE_RUN: Final = (
+    "The figures are those of one run. kube-scheduler breaks ties in another way each time, so a "
+    "small difference may be chance."
+)
 _REASONS: Final = 5
 _OF: Final = ("that ", "of ")
 """How titles of groups begin that are not names of workloads."""
@@ -101,7 +105,12 @@ def _largest(question: LargestQuestion, result: ConfigurationAnswer, under: str)
 
 def _table(answer: SimulationAnswer) -> Iterator[str]:
     yield from format_table(figure_rows(answer))
-    yield MEDIANS
+    yield figures_note(answer)
+
+
+def figures_note(answer: SimulationAnswer) -> str:
+    """Return the sentence that states what figures are, below their table."""
+    return _ONE_RUN if answer.repeat == 1 else _MEDIANS
 
 
 def figure_rows(answer: SimulationAnswer) -> list[list[str]]:

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_NAME
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...base.tasks import gathered
 from ...config.language.merging.presets import profile_fragment
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import DRY_RUN, ApiClient
@@ -27,6 +29,7 @@ from ...simulate.kinds import (
     BY_KIND,
     COMPOSITE_POD_GROUPS,
     LIMIT_RANGES,
+    NODES,
     POD_GROUPS,
     PRIORITY_CLASSES,
     QUOTAS,
@@ -34,7 +37,7 @@ from ...simulate.kinds import (
     Object,
     pod_name,
 )
-from ...simulate.placements import eligible_nodes, placements
+from ...simulate.placements import eligible_nodes, is_small, placements
 from ...simulate.quotas import Quotas
 from ...simulate.run_options import RunOptions, serving, simulated_names
 from ...simulate.scenario import (
@@ -76,6 +79,9 @@ _QUOTA: Final = "quota: "
 """In the messages of the API server about ResourceQuotas."""
 _MOST: Final = 10**6
 """Pods of a workload; clusters have fewer."""
+_TOGETHER: Final = 2
+_MEDIUM: Final = 2000
+"""Configurations that are simulated at the same time, over clusters of this size."""
 _ADD: Final = re.compile(r"(\d+)x(.+)")
 
 
@@ -339,8 +345,7 @@ async def _columns(
     largest: SimulatedWorkload | None,
     args: argparse.Namespace,
 ) -> list[ConfigurationResult]:
-    columns = []
-    for title, options, decided_by in _configurations(simulation, args):
+    async def column(title: str, options: RunOptions, decided_by: DecidedBy) -> ConfigurationResult:
         outcomes = await simulation.ask(
             placements,
             world=prepared.world,
@@ -351,8 +356,21 @@ async def _columns(
             in_order=prepared.in_order,
             largest=largest,
         )
-        columns.append(ConfigurationResult(title, outcomes, decided_by))
-    return columns
+        return ConfigurationResult(title, outcomes, decided_by)
+
+    columns = [partial(column, *each) for each in _configurations(simulation, args)]
+    return await gathered(columns, _at_once(simulation, prepared.world))
+
+
+def _at_once(simulation: Simulation, world: World) -> int:
+    """Return how many configurations are simulated at the same time.
+
+    A run waits for a third of its time. Those of small clusters take place at the same time anyway,
+    and for more than one over a large cluster there may be too little memory.
+    """
+    nodes = len(world.objects[NODES])
+    together = simulation.job is None and not is_small(world) and nodes <= _MEDIUM
+    return _TOGETHER if together else 1
 
 
 def _prepared(simulation: Simulation, question: SimulationQuestion) -> Prepared:

@@ -56,6 +56,20 @@ class _Entry:
     made_at: float = 0.0
     ended: float = 0.0  # of the latest computation, on the monotonic clock
     task: asyncio.Task[None] | None = None
+    known: asyncio.Event = field(default_factory=asyncio.Event)  # whether any answer is
+
+    def keep(self, value: Any) -> None:
+        self.value, self.problem, self.made_at = value, "", time.time()
+        self.known.set()
+
+    async def wait(self, seconds: float, *, whole: bool) -> None:
+        """Wait for the end of the computation or, unless `whole`, for a first answer."""
+        if self.task is None:
+            return
+        known = asyncio.ensure_future(self.known.wait())
+        waits = {self.task} if whole or self.known.is_set() else {self.task, known}
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        known.cancel()
 
     def answered(self) -> Answered:
         return Answered(self.value, self.problem, self.made_at, self.task is not None)
@@ -71,15 +85,16 @@ class Answers:
     _running: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RUNNING))
     _simulations: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIMULATIONS))
 
-    async def get(self, page: Page, question: Question, patience: float) -> Answered:
-        """Return what is known after at most `patience` seconds."""
+    async def get(
+        self, page: Page, question: Question, patience: float, *, whole: bool = False
+    ) -> Answered:
+        """Return what is known after at most `patience` seconds; with `whole`, no first answer."""
         entry = self._entry(page, question)
         if entry is None:
             return Answered(problem=f"{ENTRIES} other questions are being answered; ask again")
         if entry.task is None and not self._is_fresh(entry, page):
             entry.task = asyncio.create_task(self._compute(entry, page, question))
-        if entry.task is not None:
-            await asyncio.wait([entry.task], timeout=patience)
+        await entry.wait(patience, whole=whole)
         return entry.answered()
 
     async def close(self) -> None:
@@ -108,14 +123,16 @@ class Answers:
         running = self._simulations if page.limit > _SIMULATES else self._running
         try:
             async with asyncio.timeout(page.limit), running:
-                entry.value = await page.answer(self.cluster, question)
-            entry.problem, entry.made_at = "", time.time()
+                if page.first is not None and entry.value is None:
+                    entry.keep(await page.first(self.cluster, question))
+                entry.keep(await page.answer(self.cluster, question))
         except TimeoutError:
             entry.problem = f"not known: no answer within {page.limit:g} seconds"
         except (KubeError, CommandError) as error:
             entry.problem = error_message(error)
             if isinstance(error, Forbidden | Unauthorized):
                 entry.value = None  # the permission to read it is gone
+                entry.known.clear()
         except Exception as error:  # a defect in one page leaves the others usable
             entry.problem = f"not known: {contained('page', page.name, error)}"
         finally:

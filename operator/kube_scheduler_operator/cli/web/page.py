@@ -86,6 +86,8 @@ class Page:
     is_live: bool = False  # whether the page shows changes by itself
     fresh: float = 5.0  # seconds for which an answer is repeated
     limit: float = 30.0  # seconds after which a computation ends without an answer
+    # a quicker answer with less, which is shown until the whole one is known
+    first: Callable[[ConsoleCluster, Question], Awaitable[Any]] | None = None
 
     def read(self, query: Mapping[str, str]) -> Question:
         """Return the parameters of a query.

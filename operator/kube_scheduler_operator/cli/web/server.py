@@ -46,7 +46,8 @@ LIVE_TURN: Final = 10
 
 SEEN: Final = "seen"
 SEEN_AGAIN: Final = "Last-Event-ID"
-"""The parameter, and the header of a page that connects again, with the version that it shows."""
+"""The parameter, and the header of a page that connects again, with the version that it shows:
+while there is no other one, it gets nothing."""
 
 STATIC: Final = ("console.css", "console.js", "htmx.min.js", "htmx-ext-sse.min.js", "icon.svg")
 
@@ -184,8 +185,12 @@ class Console:
 
     async def _fragment(self, request: web.Request) -> web.StreamResponse:
         page = self._page_of(request)
-        question = page.read(request.query)
+        query = dict(request.query)
+        seen = query.pop(SEEN, "")
+        question = page.read(query)
         answered = await self.answers.get(page, question, PATIENCE)
+        if answered.computing and answered.version == seen:
+            return web.Response(status=204)  # with which htmx leaves the page as it is
         return _html_response(self.fragment(page, question, answered), 200)
 
     async def _static(self, request: web.Request) -> web.StreamResponse:
@@ -257,7 +262,7 @@ class Console:
     async def _json(self, request: web.Request) -> web.StreamResponse:
         page = self._page_of(request)
         question = page.read(request.query)
-        answered = await self.answers.get(page, question, page.limit)
+        answered = await self.answers.get(page, question, page.limit, whole=True)
         if answered.value is None or answered.problem:
             return _json_response({"error": answered.problem or "not known yet"}, 503)
         return _json_response(document_of(answered.value), 200)

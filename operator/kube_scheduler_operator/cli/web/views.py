@@ -21,7 +21,7 @@ from ...simulate.pending import WaitingGroup
 from ...simulate.placements import Spread
 from ..console.output import counted, first_names
 from ..simulation.answer import SimulationAnswer
-from ..simulation.answer_text import MEDIANS, answer_lines, figure_rows
+from ..simulation.answer_text import answer_lines, figure_rows, figures_note
 from ..simulation.edited_fields import edited_fields
 from ..simulation.explanation_text import (
     TextPart,
@@ -117,6 +117,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "counted": counted,
     "edited_fields": edited_fields,
     "figure_rows": figure_rows,
+    "figures_note": figures_note,
     "first_names": first_names,
     "fix_sentence": fix_sentence,
     "notes_of": _notes,
@@ -134,4 +135,4 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
 }
 """The functions of templates, by name."""
 
-VALUES: Final = {"MEDIANS": MEDIANS, "NODES_SHOWN": NODES_SHOWN}
+VALUES: Final = {"NODES_SHOWN": NODES_SHOWN}

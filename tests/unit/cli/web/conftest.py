@@ -44,7 +44,7 @@ def answered_by(page: Page, answer: Callable[[], Awaitable[Any]]) -> Page:
     async def answer_of(_cluster: ConsoleCluster, _question: Question) -> Any:
         return await answer()
 
-    return replace(page, answer=answer_of)
+    return replace(page, answer=answer_of, first=None)
 
 
 def recorded(world: Mapping[str, Any]) -> tuple[Page, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import json
 import re
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -15,9 +17,11 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.cli.simulation.answer_text import answer_lines
 from kube_scheduler_operator.cli.simulation.explanation_text import pod_lines, waiting_lines
-from kube_scheduler_operator.cli.web import report
-from kube_scheduler_operator.cli.web.page import ConsoleCluster
+from kube_scheduler_operator.cli.web import report, server
+from kube_scheduler_operator.cli.web.page import ConsoleCluster, Question
+from kube_scheduler_operator.cli.web.pages import what_if
 from kube_scheduler_operator.cli.web.pages.waiting import Groups
+from kube_scheduler_operator.cli.web.pages.what_if import WhatIf
 from kube_scheduler_operator.cli.web.registry import PAGES
 from kube_scheduler_operator.cli.web.simulations import apart
 
@@ -228,3 +232,42 @@ async def test_a_report_names_what_is_not_known(monkeypatch: pytest.MonkeyPatch)
 
 def test_every_page_has_recorded_answers() -> None:
     assert {*ANSWERS} <= {page.name for page in PAGES}
+
+
+async def test_a_first_answer_is_replaced_by_the_whole_one(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    ready = asyncio.Event()
+    page = what_if.PAGE
+    whole = WHAT_IF
+    assert whole.answer is not None
+    one_run = replace(whole, answer=replace(whole.answer, repeat=1))
+
+    async def first(_cluster: ConsoleCluster, _question: Question) -> WhatIf:
+        return one_run
+
+    async def answer() -> WhatIf:
+        await ready.wait()
+        return whole
+
+    query = f"?profile={whole.profile}"
+    reader = await start((replace(answered_by(page, answer), first=first),))
+    _, html, _ = await reader.ask(f"/what-if{query}")
+    assert "The figures are those of one run" in html
+    assert "--repeat 1" in html
+    assert "A newer answer is being computed" in html
+    (again,) = re.findall(r'hx-get="(/fragments/what-if[^"]+)"', html)
+    again = unescape(again)
+    status, html, _ = await reader.ask(again)
+    assert (status, html) == (204, "")  # nothing changed yet
+
+    everything = asyncio.create_task(reader.ask(f"/api/v1/what-if{query}"))
+    await asyncio.sleep(0.05)
+    ready.set()
+    status, text, _ = await everything
+    assert (status, json.loads(text)["answer"]["repeat"]) == (200, 3)
+    status, html, _ = await reader.ask(again)
+    assert status == 200
+    assert "A figure is the median of the runs" in html
+    assert "being computed" not in html
