@@ -45,6 +45,22 @@ class Looks:
         self.found: dict[str, list[str]] = {}
         self.words: dict[str, str] = {}  # of each page
 
+    def expect_well(self, report: Path, scheduler: str = "") -> None:
+        """Look at a cluster with `shop` that is well; `scheduler`: a SecondaryScheduler."""
+        pods = self._cluster.kubectl("-n", SHOP, "get", "pods", "-o", "name")
+        self.pages(paths(pods.split()[0].partition("/")[2], scheduler))
+        self.report(report)
+        assert self.found == {}
+        assert "Healthy" in self.words["now"]
+
+    def expect_ill(self, report: Path, scheduler: str = "") -> None:
+        """Look at a cluster with `waiting` and an address NOWHERE in its configuration."""
+        self.pages(paths("too-large", scheduler, pods="waiting"))
+        self.report(report)
+        assert self.found == {}
+        assert "problems" in self.words["now"]
+        assert NOWHERE in self.words["rollout"]
+
     def pages(self, pages: Mapping[str, str]) -> None:
         with self._console() as address:
             base = address.partition("?")[0]

@@ -13,7 +13,7 @@ from cluster.observe import KUBESCHEDULER, until
 
 from ..browser import axe, browser
 from .conftest import LOAD_POLICIES, NAME_OF_CONSOLE, SCHEDULER_EXTENDERS, Cluster, up
-from .console_pages import NOWHERE, SHOP, Looks, paths, shop, waiting
+from .console_pages import NOWHERE, Looks, shop, waiting
 from .workloads import apply, wait_for
 
 __all__ = ["axe", "browser"]
@@ -89,20 +89,10 @@ def ill(well: Cluster) -> Cluster:
 def test_every_page_of_a_cluster_that_is_well(
     well: Cluster, browser: Browser, axe: str, tmp_path: Path
 ) -> None:
-    looks = Looks(well, browser, axe, "three-nodes-healthy")
-    pod = well.kubectl("-n", SHOP, "get", "pods", "-o", "name").split()[0].partition("/")[2]
-    looks.pages(paths(pod))
-    looks.report(tmp_path / "scheduler.html")
-    assert looks.found == {}
-    assert "Healthy" in looks.words["now"]
+    Looks(well, browser, axe, "three-nodes-healthy").expect_well(tmp_path / "scheduler.html")
 
 
 def test_every_page_of_a_cluster_that_is_ill(
     ill: Cluster, browser: Browser, axe: str, tmp_path: Path
 ) -> None:
-    looks = Looks(ill, browser, axe, "three-nodes-broken")
-    looks.pages(paths("too-large", pods="waiting"))
-    looks.report(tmp_path / "scheduler.html")
-    assert looks.found == {}
-    assert "problems" in looks.words["now"]
-    assert NOWHERE in looks.words["rollout"]
+    Looks(ill, browser, axe, "three-nodes-broken").expect_ill(tmp_path / "scheduler.html")

@@ -14,7 +14,7 @@ from cluster.observe import KUBESCHEDULER, until
 
 from ..browser import axe, browser
 from .conftest import NAME_OF_MANAGED, REPOSITORY, SECONDARY_SCHEDULERS, Cluster, up
-from .console_pages import NOWHERE, SHOP, Looks, paths, shop, waiting
+from .console_pages import NOWHERE, Looks, shop, waiting
 from .documented import commands, has_no_policies
 from .test_console import LATE, _object
 from .workloads import apply, wait_for
@@ -71,19 +71,10 @@ def ill(well: Cluster) -> Cluster:
 def test_every_page_of_a_managed_control_plane_that_is_well(
     well: Cluster, browser: Browser, axe: str, tmp_path: Path
 ) -> None:
-    looks = Looks(well, browser, axe, "managed-healthy")
-    pod = well.kubectl("-n", SHOP, "get", "pods", "-o", "name").split()[0].partition("/")[2]
-    looks.pages(paths(pod, OURS))
-    looks.report(tmp_path / "scheduler.html")
-    assert looks.found == {}
-    assert "Healthy" in looks.words["now"]
+    Looks(well, browser, axe, "managed-healthy").expect_well(tmp_path / "scheduler.html", OURS)
 
 
 def test_every_page_of_a_managed_control_plane_that_is_ill(
     ill: Cluster, browser: Browser, axe: str, tmp_path: Path
 ) -> None:
-    looks = Looks(ill, browser, axe, "managed-broken")
-    looks.pages(paths("too-large", OURS, pods="waiting"))
-    looks.report(tmp_path / "scheduler.html")
-    assert looks.found == {}
-    assert NOWHERE in looks.words["rollout"]
+    Looks(ill, browser, axe, "managed-broken").expect_ill(tmp_path / "scheduler.html", OURS)

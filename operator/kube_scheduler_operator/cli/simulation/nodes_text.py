@@ -99,6 +99,13 @@ def _load(load: NodeLoad | None) -> str:
     return f"{', '.join(parts)} ({_age(load.age)} ago)"
 
 
+def measured_text(answer: NodesAnswer) -> str:
+    """Return how long ago the load of the nodes was measured."""
+    ages = [node.load.age for node in answer.nodes if node.load is not None]
+    least, most = (_age(each) for each in (min(ages, default=0), max(ages, default=0)))
+    return f"measured {least} ago" if least == most else f"measured {least} to {most} ago"
+
+
 def _age(seconds: int) -> str:
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if seconds >= 2 * size:

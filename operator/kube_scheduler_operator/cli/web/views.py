@@ -33,7 +33,7 @@ from ..simulation.explanation_text import (
     waiting_rows,
     waiting_title,
 )
-from ..simulation.nodes_text import biggest_text, fragmentation_text
+from ..simulation.nodes_text import biggest_text, fragmentation_text, measured_text
 from ..simulation.picture import bars, highest_of
 from .node_views import by_load, by_requests
 
@@ -120,6 +120,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "figures_note": figures_note,
     "first_names": first_names,
     "fix_sentence": fix_sentence,
+    "measured_text": measured_text,
     "notes_of": _notes,
     "patch_of": _patch,
     "pod_parts": _parts,

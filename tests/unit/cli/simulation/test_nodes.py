@@ -17,11 +17,16 @@ from kube_scheduler_operator.base.decoding import FirstProblem, decode
 from kube_scheduler_operator.base.field_types import document_of, type_of
 from kube_scheduler_operator.cli.console.errors import UsageError
 from kube_scheduler_operator.cli.simulation.nodes import shape_of
-from kube_scheduler_operator.cli.simulation.nodes_text import nodes_lines
+from kube_scheduler_operator.cli.simulation.nodes_text import measured_text, nodes_lines
 from kube_scheduler_operator.kube.resource import NODES, PODS
 from kube_scheduler_operator.scheduling.annotator.annotation import own
 from kube_scheduler_operator.scheduling.annotator.measurement import KEYS, UNKNOWN, Load
-from kube_scheduler_operator.simulate.node_answer import NodesAnswer, Partition
+from kube_scheduler_operator.simulate.node_answer import (
+    NodeLoad,
+    NodesAnswer,
+    NodeUse,
+    Partition,
+)
 from kube_scheduler_operator.simulate.node_room import nodes_answer
 from kube_scheduler_operator.simulate.world import World
 
@@ -285,3 +290,10 @@ async def test_without_the_right_in_the_namespace_the_rule_is_named(served: Clus
     done = await served.run("nodes", "-n", "app")
     assert (done.code, done.out) == (1, "")
     assert "no permission to list pods in namespace app" in done.err
+
+
+def test_the_oldest_measurement_is_named() -> None:
+    nodes = [NodeUse(f"n{age}", "", (), False, True, {}, NodeLoad("", age, "", 0.1, 0.2))
+             for age in (2, 250)]  # fmt: skip
+    assert measured_text(NodesAnswer("", nodes, {}, [])) == "measured 2 s to 4 min ago"
+    assert measured_text(NodesAnswer("", nodes[:1], {}, [])) == "measured 2 s ago"

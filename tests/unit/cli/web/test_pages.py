@@ -344,6 +344,23 @@ async def test_a_page_that_another_one_leads_to_is_shown_as_a_part_of_it(start: 
     assert '<a href="/rollout" aria-current="true">' in html
 
 
+async def test_a_changed_flag_is_not_the_head_of_a_file(start: Start) -> None:
+    _, html, _ = await (await start(recorded(BROKEN))).ask("/compare")
+    lines = re.findall(r'<span class="(\w+)">(.*?)</span>', html)
+    assert {("same", "--- revision-2/flags"), ("same", "+++ revision-3/flags")} <= {*lines}
+    assert {("removed", "---v=2"), ("added", "+--v=3")} <= {*lines}
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+async def test_no_page_shows_the_end_of_a_line_as_a_letter(
+    start: Start, world: dict[str, Any]
+) -> None:
+    reader = await start(recorded(world))
+    for name in NAMES:
+        _, html, _ = await reader.ask(f"/{name}")
+        assert "\\n" not in html, name
+
+
 async def test_the_settings_of_the_operator_are_shown(start: Start) -> None:
     _, html, _ = await (await start(recorded(BROKEN))).ask("/now")
     assert "sets pods.priorityClass; placementCheck Hold" in html

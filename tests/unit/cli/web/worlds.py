@@ -120,7 +120,7 @@ BROKEN_STATUS: Final = replace(
     ],
     load_policies=[LoadPolicyState("default", "", {}, "Unknown", "False", "")],
     scheduler_profiles=[
-        ProfileState("batch", "", "", "Invalid", 2, 1, "spec.plugins: unknown plugin Foo"),
+        ProfileState("batch", "", "", "Invalid", 2, 1, "not used\nspec.plugins: no plugin Foo"),
         ProfileState("new", "", "managed", "", 1, 0, ""),
     ],
     scheduler_extenders=[ExtenderState("load", "managed", "", "Unknown", "", 0, 3)],
@@ -174,7 +174,19 @@ COMPARISON: Final = Comparison(
     "revision-2",
     "revision-3",
     ["--nope=1 added", "profile default-scheduler: weight of NodeResourcesFit: 1 → 5"],
-    ["--- revision-2", "+++ revision-3", "@@ -1,2 +1,2 @@", " parallelism: 16", "-a: 1", "+a: 2"],
+    [
+        "--- revision-2",
+        "+++ revision-3",
+        "@@ -1,2 +1,2 @@",
+        " parallelism: 16",
+        "-a: 1",
+        "+a: 2",
+        "--- revision-2/flags",
+        "+++ revision-3/flags",
+        "@@ -1 +1 @@",
+        "---v=2",
+        "+--v=3",
+    ],
 )
 
 HEALTHY: Final[dict[str, Any]] = {
