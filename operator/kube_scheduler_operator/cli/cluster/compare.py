@@ -12,6 +12,7 @@ import yaml
 
 from ...base import names
 from ...base.findings import format_path
+from ...base.hosts import shown_url
 from ...config.language.command_line import parse
 from ...config.language.decode import decode_problems
 from ...config.language.feature_gates import Gates, parse_gates
@@ -121,7 +122,27 @@ def _config(before: ParsedRevision, after: ParsedRevision) -> Iterator[str]:
             yield f"profile {name} added"
         else:
             yield from _profile(f"profile {name}: ", old[name], new[name], before, after)
-    yield from _values("", _without(before.config, "profiles"), _without(after.config, "profiles"))
+    yield from _extenders(before.config, after.config)
+    reported = ("profiles", "extenders")
+    yield from _values("", _without(before.config, *reported), _without(after.config, *reported))
+
+
+def _extenders(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    lists = [config.get("extenders") or [] for config in (before, after)]
+    old, new = ({str(one.get("urlPrefix")): one for one in each} for each in lists)
+    if [len(old), len(new)] != [*map(len, lists)]:  # two have the same address
+        yield from _values("", {"extenders": lists[0]}, {"extenders": lists[1]})
+        return
+    for url in [*old, *(url for url in new if url not in old)]:
+        name = f"extender {shown_url(url)}"
+        if url not in new:
+            yield f"{name} removed"
+        elif url not in old:
+            yield f"{name} added"
+        else:
+            yield from _values(f"{name}: ", old[url], new[url])
+    if [url for url in new if url in old] != [url for url in old if url in new]:
+        yield f"order of extenders: {', '.join(map(shown_url, new))}"
 
 
 def profiles_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:

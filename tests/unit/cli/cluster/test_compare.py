@@ -28,6 +28,10 @@ def plugins(**points: Any) -> RevisionContent:
     return profile(plugins=points)
 
 
+def extended(*urls: str, **fields: Any) -> RevisionContent:
+    return overridden(extenders=[{"urlPrefix": url, **fields} for url in urls])
+
+
 FIT = {"scoringStrategy": {"type": "MostAllocated"}}
 
 
@@ -69,6 +73,28 @@ FIT = {"scoringStrategy": {"type": "MostAllocated"}}
             profile(percentageOfNodesToScore=10),
             profile(percentageOfNodesToScore=20),
             ["profile default-scheduler: percentageOfNodesToScore: 10 → 20"],
+        ),
+        (
+            extended("http://a", "https://me:secret@b/x"),
+            extended("http://c", "http://a"),
+            ["extender https://b/x removed", "extender http://c added"],
+        ),
+        (
+            extended("http://a", "http://b", weight=1),
+            extended("http://b", "http://a", weight=2),
+            [
+                "extender http://a: weight: 1 → 2",
+                "extender http://b: weight: 1 → 2",
+                "order of extenders: http://b, http://a",
+            ],
+        ),
+        (
+            extended("http://a", "http://a"),
+            extended("http://a"),
+            [
+                'extenders: [{"urlPrefix": "http://a"}, {"urlPrefix": "http://a"}] → '
+                '[{"urlPrefix": "http://a"}]'
+            ],
         ),
         (
             content(),
