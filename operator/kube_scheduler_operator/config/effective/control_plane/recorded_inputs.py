@@ -174,7 +174,8 @@ def contained_settings(spec: Mapping[str, Any] | None) -> Mapping[str, Any]:
 def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
     """List the edited fields of Scheduler, KubeScheduler and SecondaryScheduler, one sentence each.
 
-    The observed configuration, which the operator writes, is one of the fields.
+    The observed configuration, which the operator writes, is one of the fields. An empty field is
+    one that is not set.
     """
     objects = (
         ("Scheduler", before.scheduler, after.scheduler),
@@ -183,7 +184,11 @@ def own_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
     )
     edits = []
     for kind, old, new in objects:
-        fields = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        fields = sorted(
+            key
+            for key in old.keys() | new.keys()
+            if (old.get(key) or None) != (new.get(key) or None)
+        )
         if fields:
             edits.append(f"{kind}: spec.{', spec.'.join(fields)}")
     return tuple(edits)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
     RecordedInputs,
+    changed_objects,
+    own_edits,
     read_inputs,
     record,
 )
@@ -61,3 +65,24 @@ def test_equal_inputs_have_equal_text() -> None:
 )  # fmt: skip
 def test_an_invalid_record_is_read_as_none(text: str) -> None:
     assert read_inputs(text) is None
+
+
+def test_an_object_in_use_is_no_edit_of_the_observed_configuration() -> None:
+    fragment: dict[str, Any] = {"profiles": {"batch": {"pluginConfig": []}}}
+    observed = {"spec": {"logLevel": "Normal", "observedConfig": fragment}}
+    before = read_inputs(record(None, {"spec": {"logLevel": "Normal"}}))
+    after = read_inputs(record(None, observed, fragment["profiles"]))
+    assert before is not None
+    assert after is not None
+    assert own_edits(before, after) == ()
+    (edit,) = changed_objects(before, after)
+    assert edit.name == "batch"
+
+
+def test_every_edited_field_is_listed() -> None:
+    before = RecordedInputs({"profile": "NoScoring"}, {"logLevel": "Normal"})
+    after = RecordedInputs({}, {"logLevel": "Debug", "bindAddress": "::"})
+    assert own_edits(before, after) == (
+        "Scheduler: spec.profile",
+        "KubeScheduler: spec.bindAddress, spec.logLevel",
+    )
