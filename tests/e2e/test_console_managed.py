@@ -45,8 +45,11 @@ def managed() -> Iterator[Cluster]:
 def well(managed: Cluster) -> Cluster:
     """Two configurations."""
     shop(managed, 6)
+    path = f"{SECONDARY_SCHEDULERS}/{OURS}"
+    before = wait_for(managed, path)["status"]["configHash"]
     managed.api.request("PATCH", KUBESCHEDULER, {"spec": {"logLevel": "Debug"}})
-    wait_for(managed, f"{SECONDARY_SCHEDULERS}/{OURS}", timeout=LATE, Progressing="False")
+    until(lambda: wait_for(managed, path)["status"]["configHash"] != before, LATE, "no rollout")
+    wait_for(managed, path, timeout=LATE, Progressing="False")
     return managed
 
 
@@ -60,7 +63,7 @@ def ill(well: Cluster) -> Cluster:
         _object("LoadPolicy", "default", source={"type": "MetricsServer"}),
         _object("SchedulerProfile", "bad", plugins={"score": {"enabled": [{"name": "Nope"}]}}),
     )
-    spec = {"unsupportedConfigOverrides": {"arguments": {"bind-address": NOWHERE}}}
+    spec = {"unsupportedConfigOverrides": {"arguments": {"client-ca-file": f"/{NOWHERE}/ca.crt"}}}
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": spec})
     wait_for(cluster, f"{SECONDARY_SCHEDULERS}/{OURS}", timeout=LATE, Degraded="True")
     kind = "LoadPoliciesDegraded"

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...base.objects import mapping
 from ...base.platform import Platform
-from ...config.effective.control_plane.recorded_inputs import read_inputs
+from ...config.effective.attachment import is_ours
+from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
+from ...config.effective.secondary.compose import LEASE_FIELDS
 from ...config.language.merging.presets import PRESETS, default_config, profile_fragment
 from ...config.language.plugins.plugin_origins import (
     BASE,
@@ -68,8 +71,9 @@ async def read_running(api: Api, platform: Platform, scheduler_name: str | None)
     if scheduler is not None:
         content = running_content(await read_contents(api, scheduler))
         parsed = readable(content)
-        # Its spec, not the settings that led to it, is what it was composed from.
-        return Running(f"configuration {content.hash}", parsed, [Layer(PROFILE, parsed.config)])
+        inputs = content.inputs if is_ours(scheduler) else None
+        layers = list(layers_of_secondary(parsed.config, inputs, platform))
+        return Running(f"configuration {content.hash}", parsed, layers)
     nodes = nodes_by_revision(await get_kubescheduler(api))
     revision = find_running_revision(await list_revisions(api, platform), nodes)
     parsed, title = parse_revision(revision.content), f"revision {revision.number}"
@@ -98,6 +102,27 @@ def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
     if isinstance(overrides, Mapping):
         layers.append(Layer(OVERRIDE, overrides))
     return layers
+
+
+def layers_of_secondary(
+    config: Mapping[str, Any], inputs: RecordedInputs | None, platform: Platform
+) -> Iterator[Layer]:
+    """Yield the layers of a SecondaryScheduler; `inputs` are those of the operator's own one.
+
+    Plugins have the origin "profile": its spec is what they were composed from.
+    """
+    yield Layer(PROFILE, config)
+    if inputs is not None:
+        overrides = mapping(inputs.kubescheduler.get("unsupportedConfigOverrides"))
+        yield Layer(BASE, _settings_in(default_config(platform)))
+        yield Layer(OVERRIDE, _settings_in(overrides))
+    election = mapping(config.get("leaderElection"))
+    lease = {key: election[key] for key in LEASE_FIELDS if key in election}
+    yield Layer(BASE, {"leaderElection": lease})
+
+
+def _settings_in(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in config.items() if key != "profiles"}
 
 
 def effective_of(running: Running) -> EffectiveConfiguration:

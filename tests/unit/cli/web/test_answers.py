@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.answers.effective import EffectiveSetting, Running, effective_of
+from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
+from kube_scheduler_operator.cli.answers.effective import (
+    EffectiveSetting,
+    Running,
+    effective_of,
+    layers_of_secondary,
+)
 from kube_scheduler_operator.cli.cluster.compare import ParsedRevision
 from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.cli.web.answers import ENTRIES, Answers
 from kube_scheduler_operator.cli.web.page import ConsoleCluster, Page
 from kube_scheduler_operator.cli.web.pages import compare, decides, now, rollout
+from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import RecordedInputs
+from kube_scheduler_operator.config.effective.secondary.compose import LEASE_FIELDS
 from kube_scheduler_operator.config.language.plugins.plugin_origins import (
     BASE,
     OVERRIDE,
@@ -97,6 +104,35 @@ def test_a_setting_has_the_origin_of_the_last_layer_with_its_value() -> None:
         EffectiveSetting("z", "false", "default"),
         EffectiveSetting("extenders[http://x].weight", "1", PROFILE),
     ]
+
+
+def test_what_the_operator_sets_for_a_secondary_scheduler_is_no_profile() -> None:
+    election = {
+        "leaderElect": True,
+        "leaseDuration": "30s",
+        "resourceLock": "leases",
+        "resourceName": "mine",
+        "resourceNamespace": "schedulers",
+    }
+    config = {"enableProfiling": False, "parallelism": 8, "leaderElection": election,
+              "profiles": [{"schedulerName": "mine"}]}  # fmt: skip
+    parsed = ParsedRevision(config, (), "registry.k8s.io/kube-scheduler:v1.35.4", {}, {})
+
+    def origins(inputs: RecordedInputs | None) -> dict[str, str]:
+        layers = list(layers_of_secondary(config, inputs, MANAGED))
+        settings = effective_of(Running("configuration 1", parsed, layers)).settings
+        return {each.path: each.origin for each in settings}
+
+    lease = dict.fromkeys((f"leaderElection.{field}" for field in LEASE_FIELDS), BASE)
+    own = {"parallelism": PROFILE, "leaderElection.leaseDuration": PROFILE, **lease}
+    assert origins(None) == {"enableProfiling": PROFILE, **own}
+    overrides = {"parallelism": 8, "leaderElection": {"leaseDuration": "30s"}}
+    assert origins(RecordedInputs({}, {"unsupportedConfigOverrides": overrides})) == {
+        "enableProfiling": BASE,
+        "parallelism": OVERRIDE,
+        "leaderElection.leaseDuration": OVERRIDE,
+        **lease,
+    }
 
 
 async def test_kept_answers_are_bounded() -> None:

@@ -74,6 +74,9 @@ RESERVED: Final[Mapping[str, str]] = {
 
 ELECTION: Final = "leader-elect"
 
+LEASE_FIELDS: Final = ("leaderElect", "resourceLock", "resourceName", "resourceNamespace")
+"""The fields of `leaderElection` that the operator sets: each scheduler has a Lease of its own."""
+
 _MAIN_LEASE: Final = "kube-scheduler"
 
 
@@ -157,13 +160,8 @@ def _config(request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]) ->
         {"apiVersion": API_VERSION, "kind": KIND, **settings, "profiles": [first, *others]}
     )
     if isinstance(election, dict):
-        election = {
-            **without_nulls(election),
-            "leaderElect": True,
-            "resourceLock": "leases",
-            "resourceName": request.name,
-            "resourceNamespace": request.namespace,
-        }
+        lease = (True, "leases", request.name, request.namespace)
+        election = {**without_nulls(election), **dict(zip(LEASE_FIELDS, lease, strict=True))}
     return {**config, "leaderElection": election}
 
 
