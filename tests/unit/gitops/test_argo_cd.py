@@ -155,3 +155,19 @@ def test_an_object_of_an_earlier_operator_is_not_healthy(resource: Resource) -> 
     old = {**state, "status": {**state["status"], "conditions": conditions}}
     assert argo_cd.health(old)["status"] == "Progressing"
     assert argo_cd.health({**old, "status": None})["status"] == "Progressing"
+
+
+@pytest.mark.parametrize("resource", [*states.OWN, KUBE_SCHEDULERS], ids=lambda one: one.kind)
+def test_a_status_that_anybody_may_have_written_has_a_health(resource: Resource) -> None:
+    """Only what the CustomResourceDefinition requires is there, and nothing unknown is healthy."""
+    for state, found in argo_cd.fixtures(resource).items():
+        conditions = found.get("status", {}).get("conditions", [])
+        for number, condition in enumerate(conditions):
+            least = {k: condition[k] for k in ("type", "status", "lastTransitionTime")}
+            others = [*conditions[:number], *conditions[number + 1 :]]
+            for changed in (others, [*others, least], [*others, {**least, "status": "Unknown"}]):
+                status = {**found["status"], "conditions": changed}
+                assert set(argo_cd.health({**found, "status": status})) == {"status", "message"}
+        for empty in ({}, {"conditions": []}, {**found.get("status", {}), "conditions": []}):
+            shown = argo_cd.health({**found, "status": empty})["status"]
+            assert shown != "Healthy", state

@@ -19,9 +19,9 @@ if ready == nil or obj.status.observedGeneration ~= obj.metadata.generation then
   return health
 end
 
-health.message = ready.reason
+health.message = ready.reason or "Ready is " .. ready.status
 if ready.message ~= nil and ready.message ~= "" then
-  health.message = ready.reason .. ": " .. ready.message
+  health.message = health.message .. ": " .. ready.message
 end
 
 local stalled = conditions["Stalled"]

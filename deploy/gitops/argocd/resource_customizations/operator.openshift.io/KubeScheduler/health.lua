@@ -60,6 +60,8 @@ elseif progressing ~= nil then
 elseif unavailable ~= nil then
   health.status = "Degraded"
   health.message = described(unavailable)
+elseif first("Available", "True") == nil then
+  health.message = "no condition states that the scheduler is available"
 else
   health.status = "Healthy"
   health.message = "the configuration of this generation is in use"
