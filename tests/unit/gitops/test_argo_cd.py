@@ -168,6 +168,11 @@ def test_a_status_that_anybody_may_have_written_has_a_health(resource: Resource)
             for changed in (others, [*others, least], [*others, {**least, "status": "Unknown"}]):
                 status = {**found["status"], "conditions": changed}
                 assert set(argo_cd.health({**found, "status": status})) == {"status", "message"}
-        for empty in ({}, {"conditions": []}, {**found.get("status", {}), "conditions": []}):
+        statuses: list[dict[str, Any]] = [
+            {},
+            {"conditions": []},
+            {**found.get("status", {}), "conditions": []},
+        ]
+        for empty in statuses:
             shown = argo_cd.health({**found, "status": empty})["status"]
             assert shown != "Healthy", state

@@ -32,6 +32,7 @@ from kube_scheduler_operator.config.language.plugins.plugin_origins import (
 )
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find, impersonate
+from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden
 
 from ..conftest import Cluster as FakeCluster
 from ..conftest import content
@@ -145,6 +146,25 @@ async def test_kept_answers_are_bounded() -> None:
     for number in range(3 * ENTRIES):
         assert (await answers.get(page, {"scheduler": f"s{number}"}, 1.0)).value == 1
     assert len(answers._entries) == ENTRIES
+
+
+async def test_an_answer_is_forgotten_with_the_right_to_read_it() -> None:
+    asked = 0
+
+    async def answer() -> int:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            return 1
+        raise Forbidden(ApiRequest("list", "/api/v1/pods"), status=403, message="jane is refused")
+
+    nothing: Any = None
+    answers = Answers(ConsoleCluster(nothing, KUBEADM, argparse.Namespace()))
+    page = replace(answered_by(rollout.PAGE, answer), fresh=0.0)
+    assert (await answers.get(page, {}, 1.0)).value == 1
+    again = await answers.get(page, {}, 1.0)
+    assert again.value is None
+    assert "jane is refused" in again.problem
 
 
 async def test_simulations_hold_up_no_other_page() -> None:
