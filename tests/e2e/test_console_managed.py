@@ -63,7 +63,8 @@ def ill(well: Cluster) -> Cluster:
         _object("LoadPolicy", "default", source={"type": "MetricsServer"}),
         _object("SchedulerProfile", "bad", plugins={"score": {"enabled": [{"name": "Nope"}]}}),
     )
-    spec = {"unsupportedConfigOverrides": {"arguments": {"client-ca-file": f"/{NOWHERE}/ca.crt"}}}
+    flags = {"tls-cert-file": f"/{NOWHERE}/tls.crt", "tls-private-key-file": f"/{NOWHERE}/tls.key"}
+    spec = {"unsupportedConfigOverrides": {"arguments": flags}}
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": spec})
     wait_for(cluster, f"{SECONDARY_SCHEDULERS}/{OURS}", timeout=LATE, Degraded="True")
     kind = "LoadPoliciesDegraded"

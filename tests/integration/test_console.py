@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -39,6 +40,16 @@ class Console:
 
     def __init__(self, address: str) -> None:
         self._url, _, self.token = address.partition("/?token=")
+
+    def answer(self, path: str) -> str:
+        """The page with its answer, which takes longer on a busy machine."""
+        end = time.monotonic() + 60
+        while True:
+            status, page = self.ask(path)
+            assert status == 200
+            if "being computed" not in page:
+                return page
+            assert time.monotonic() < end
 
     def ask(self, path: str, *, host: str = "", token: str = "") -> tuple[int, str]:
         request = urllib.request.Request(self._url + path)
@@ -108,8 +119,7 @@ def profile(api_server: ApiServer) -> Iterator[ApiServer]:
 
 def test_each_person_sees_what_each_may_see(profile: ApiServer) -> None:
     with console_of(profile) as administrator:
-        status, page = administrator.ask("/now")
-        assert status == 200
+        page = administrator.answer("/now")
         assert f'<th scope="row">{NAME}</th>' in page
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
         assert MARKUP not in page
@@ -119,8 +129,8 @@ def test_each_person_sees_what_each_may_see(profile: ApiServer) -> None:
         with console_of(profile, "--as", OTHER) as other:
             assert other.token != administrator.token
             assert other.ask("/now", token=administrator.token)[0] == 403
-            status, page = other.ask("/now")
-            assert (status, NAME in page) == (200, False)
+            page = other.answer("/now")
+            assert NAME not in page
             assert (
                 "SchedulerProfiles are not shown: no permission to list schedulerprofiles" in page
             )

@@ -336,6 +336,13 @@ def prepared(api_server: ApiServer) -> Iterator[None]:
     api_server.request("DELETE", f"/apis/storage.k8s.io/v1/storageclasses/{WAITING_CLASS}")
     for namespace in NAMESPACES:
         api_server.request("DELETE", f"/api/v1/namespaces/{namespace}")
+    # The next file creates them again.
+    until(lambda: not _namespaces(api_server) & {*NAMESPACES}, "a namespace is not deleted")
+
+
+def _namespaces(api_server: ApiServer) -> set[str]:
+    found = api_server.request("GET", "/api/v1/namespaces")["items"]
+    return {each["metadata"]["name"] for each in found}
 
 
 def probing(program: Path, profile: dict[str, Any]) -> RunOptions:
