@@ -36,6 +36,7 @@ from .kinds import IMPOSSIBLE, PODS, RESOURCE_CLAIMS, Object, new_object, pod_na
 from .nominations import Nominations, nominated
 from .pod_groups import group_name
 from .process import KubeSchedulerProcess, SimulationError
+from .retries import Retries
 from .run_options import (
     RunOptions,
     ServingScheduler,
@@ -53,8 +54,8 @@ resources."""
 _QUIET_AFTER_PREEMPTION: Final = 3.0
 """Seconds without a decision after which waiting pods count as final."""
 _QUIET_WITH_PENDING: Final = 1.2
-"""The same after a pod was placed or a claim changed, and for groups: waiting pods are tried again
-after a back-off of a second."""
+"""The same after a claim changed or a pod was placed that others follow, and for groups: waiting
+pods are tried again after a back-off of a second."""
 _IDLE: Final = 1.0
 """Seconds without a decision after which a sentinel asks whether pods are tried at all."""
 _BACK_OFFS: Final = 2
@@ -114,6 +115,8 @@ class Run:
         self._schedulers: list[_Scheduler] = []  # those that were started
         self._queues: dict[str, _Scheduler] = {}  # namespace/name of fed pods -> who decides
         self._grouped: set[str] = set()  # namespace/name of fed pods that name a group
+        self._retries = Retries(options)
+        self._following: set[str] = set()  # fed pods that may be tried again when one is placed
         self._undecided: set[str] = set()  # namespace/name of the pods that are waited for
         self._all_decided = asyncio.Event()
         self._changed = time.monotonic()
@@ -240,6 +243,8 @@ class Run:
             self._store.put(PODS, prepared)
             if group_name(prepared) is not None:
                 self._grouped.add(key)
+            if self._retries.follow(prepared):
+                self._following.add(key)
             if prepared["spec"].get("schedulingGates"):
                 # The API server sets this condition when the pod is created.
                 self.decisions[key].reason, self.decisions[key].message = GATED, _GATED
@@ -304,11 +309,10 @@ class Run:
             waiting = [decision for decision in self.decisions.values() if not decision.node]
             if not waiting:
                 return
-            # If none was placed or preempts, and no claim was freed, each attempt ends alike.
             quiet = 0.0
             if any(map(self._preempts, waiting)):
                 quiet = _QUIET_AFTER_PREEMPTION
-            elif self._grouped or self._is_changed or len(waiting) < len(self.decisions):
+            elif self._grouped or self._is_changed or self._is_followed(waiting):
                 quiet = _QUIET_WITH_PENDING
             # A process that gets no processor is quiet as well.
             if time.monotonic() - self._changed > quiet and await self._are_queues_empty(waiting):
@@ -322,6 +326,12 @@ class Run:
             return False
         before = self._given.get(decision.pod)
         return decision.nominated != before or NOT_ELIGIBLE not in decision.message
+
+    def _is_followed(self, waiting: Sequence[PodDecision]) -> bool:
+        """Return whether a pod was placed that may make one of these schedulable."""
+        if len(waiting) == len(self.decisions):
+            return False
+        return any(each.nominated or each.pod in self._following for each in waiting)
 
     async def _are_queues_empty(self, waiting: Iterable[PodDecision]) -> bool:
         """Return whether nothing is tried before sentinels, which come last in their queues."""
@@ -364,6 +374,7 @@ class Run:
             self._queues.pop(pod_name(pod), None)
             self._given.pop(pod_name(pod), None)
             self._grouped.discard(pod_name(pod))
+            self._following.discard(pod_name(pod))
             self._store.delete(PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     def release(self, pods: Iterable[Object]) -> None:

@@ -133,8 +133,9 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "operator-settings.md",
     ),
     names.SECONDARY_DEGRADED: Advice(
-        "correct the field that the message names (kubectl edit secondaryscheduler NAME), or see "
-        "kubectl describe secondaryschedulers; other schedulers are not affected",
+        "correct the field that the message names (kubectl edit secondaryscheduler NAME; for the "
+        "one that the operator makes on a managed control plane, kubectl edit kubescheduler "
+        "cluster), or see kubectl describe secondaryschedulers; other schedulers are not affected",
         "secondary-schedulers.md",
     ),
     names.LOAD_POLICIES_DEGRADED: Advice(

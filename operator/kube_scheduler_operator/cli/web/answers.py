@@ -57,6 +57,7 @@ class _Entry:
     ended: float = 0.0  # of the latest computation, on the monotonic clock
     task: asyncio.Task[None] | None = None
     known: asyncio.Event = field(default_factory=asyncio.Event)  # whether any answer is
+    is_first: bool = False  # whether the answer is a first one, and the whole one is computed
 
     def keep(self, value: Any) -> None:
         self.value, self.problem, self.made_at = value, "", time.time()
@@ -64,7 +65,7 @@ class _Entry:
 
     async def wait(self, seconds: float, *, whole: bool) -> None:
         """Wait for the end of the computation or, unless `whole`, for a first answer."""
-        if self.task is None:
+        if self.task is None or (self.is_first and not whole):
             return
         known = asyncio.ensure_future(self.known.wait())
         waits = {self.task} if whole or self.known.is_set() else {self.task, known}
@@ -125,6 +126,7 @@ class Answers:
             async with asyncio.timeout(page.limit), running:
                 if page.first is not None and entry.value is None:
                     entry.keep(await page.first(self.cluster, question))
+                    entry.is_first = True
                 entry.keep(await page.answer(self.cluster, question))
         except TimeoutError:
             entry.problem = f"not known: no answer within {page.limit:g} seconds"
@@ -136,4 +138,4 @@ class Answers:
         except Exception as error:  # a defect in one page leaves the others usable
             entry.problem = f"not known: {contained('page', page.name, error)}"
         finally:
-            entry.ended, entry.task = self.clock(), None
+            entry.ended, entry.task, entry.is_first = self.clock(), None, False

@@ -30,6 +30,7 @@ class ExtendersAnswer:
     load_policies: Sequence[LoadPolicyState]
     warnings: Sequence[ObjectWarning]  # about these
     notes: Sequence[str]  # what the reader may not see
+    managed: bool = False  # whether the provider runs the control plane's scheduler
 
 
 def of_status(status: Status) -> ExtendersAnswer:
@@ -39,6 +40,7 @@ def of_status(status: Status) -> ExtendersAnswer:
         status.load_policies,
         [one for one in status.warnings if one.object.startswith(_KINDS)],
         status.notes,
+        status.managed,
     )
 
 
