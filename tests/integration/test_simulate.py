@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.operator.engine import placement_run
 from kube_scheduler_operator.operator.model.plan import PlacementQuestion, PlacementRules
 from kube_scheduler_operator.operator.model.snapshot import CheckIdentity
@@ -254,6 +255,25 @@ def test_profiles_are_compared_over_a_replay_as_table_and_picture(
     assert "HighNodeUtilization" in texts
     text = simulate(objects, "--replay", "--profile", "HighNodeUtilization", "-o", "text")
     assert re.search("now +today +HighNodeUtilization", text)
+
+
+def test_a_profile_is_that_of_the_scheduler_that_the_operator_makes(simulate: Simulate) -> None:
+    name = "managed-scheduler"
+    made = {
+        "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
+        "kind": "SecondaryScheduler",
+        "metadata": {"name": name, "labels": {names.MANAGED_BY_LABEL: names.PROGRAM}},
+        "spec": {"namespace": "kube-scheduler-operator"},
+        "status": {"profiles": [{"schedulerName": name}]},
+    }
+    config = {**default_configuration(), "profiles": [{"schedulerName": name}]}
+    used = {}
+    for scheduler in (name, "default-scheduler"):
+        workload = deployment(schedulerName=scheduler)
+        flags = ("--profile", "HighNodeUtilization")
+        found = simulate([*cluster(), made, config], *flags, workloads=workload)
+        used[scheduler] = [figures(found, at)["nodesUsed"] for at in (0, 1)]
+    assert used == {name: [3, 1], "default-scheduler": [3, 3]}
 
 
 def test_a_replay_leaves_pods_that_no_scheduler_placed(simulate: Simulate) -> None:

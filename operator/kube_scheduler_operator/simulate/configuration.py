@@ -66,11 +66,14 @@ def only(
     }
 
 
-def with_profile(config: Mapping[str, Any], fragment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration whose profile "default-scheduler" is the one of a fragment."""
+def with_profile(
+    config: Mapping[str, Any], fragment: Mapping[str, Any], name: str = DEFAULT_SCHEDULER
+) -> dict[str, Any]:
+    """Return the configuration whose profile with this schedulerName is that of a fragment."""
     (profile,) = profiles_of(fragment)
-    others = [other for other in profiles_of(config) if other["schedulerName"] != DEFAULT_SCHEDULER]
-    return {**copy.deepcopy(dict(config)), "profiles": [profile, *others]}
+    others = [other for other in profiles_of(config) if other["schedulerName"] != name]
+    named = {**profile, "schedulerName": name}
+    return {**copy.deepcopy(dict(config)), "profiles": [named, *others]}
 
 
 def simulated(

@@ -10,6 +10,7 @@ outside Kubernetes, may wait for any event.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from ..base.objects import entries, mapping
@@ -29,27 +30,33 @@ class Retries:
     """Whether a placed Pod may make kube-scheduler try another one again."""
 
     def __init__(self, options: RunOptions) -> None:
+        self._options = options
+
+    @cached_property
+    def _any_event(self) -> bool:
+        """Whether what rejects Pods may wait for any event."""
+        options = self._options
+        extenders = options.extenders or any(other.extenders for other in options.others)
+        return bool(extenders or options.probes) or has_unknown_plugins(options)
+
+    @cached_property
+    def _spread(self) -> frozenset[str]:
+        """The schedulerNames whose Pods have a hard constraint although their spec has none."""
+        options = self._options
         configs = (options.config, *(other.config for other in options.others))
-        self._all = bool(
-            options.extenders
-            or options.probes
-            or any(other.extenders for other in options.others)
-            or has_unknown_plugins(options)
-        )
-        # schedulerNames whose Pods have a hard constraint although their spec has none
-        self._spread = {
-            str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
+        return frozenset(
+            str(profile["schedulerName"])
             for config in configs
             for profile in profiles_of(config)
             if any(each.get("whenUnsatisfiable") == _HARD for each in _default_constraints(profile))
-        }
+        )
 
     def follow(self, pod: Mapping[str, Any]) -> bool:
         """Return whether a Pod that waits may be tried again when another one is placed."""
         spec = mapping(pod.get("spec"))
         affinity = mapping(spec.get("affinity"))
         return bool(
-            self._all
+            self._any_event
             or str(spec.get("schedulerName") or DEFAULT_SCHEDULER) in self._spread
             or mapping(affinity.get("podAffinity")).get(_REQUIRED)
             or any(

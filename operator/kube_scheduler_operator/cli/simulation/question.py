@@ -16,13 +16,11 @@ from ...base.limits import FOREIGN_NAME
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.tasks import gathered
-from ...config.language.merging.presets import profile_fragment
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.client import DRY_RUN, ApiClient
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...kube.resource import PODS
 from ...simulate.admission import admit, admit_group
-from ...simulate.configuration import with_profile
 from ...simulate.decided_by import DecidedBy
 from ...simulate.grouped_workloads import NEEDS_GATE
 from ...simulate.kinds import (
@@ -418,7 +416,7 @@ def _configurations(
     today = simulation.options
     others = []
     for name in args.profiles:
-        options = replace(today, config=with_profile(today.config, profile_fragment(name)))
+        options = simulation.with_profile(name)
         others.append((name, options, simulation.decided_by_with(options, f"--profile {name}")))
     for name in args.configs:
         options = simulation.instead(configuration_file(name))

@@ -23,7 +23,9 @@ from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.progress import step
 from ...base.source.reader import read
+from ...config.effective.attachment import is_ours
 from ...config.effective.secondary.scheduler import running_names
+from ...config.language.merging.presets import profile_fragment
 from ...config.language.schema import DEFAULT_SCHEDULER, KIND
 from ...config.language.versions import Version
 from ...config.lint.documents.other_files import counted_kinds
@@ -32,7 +34,12 @@ from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, LOAD_POLICIES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
 from ...simulate.cluster_version import ClusterVersion, cluster_version
-from ...simulate.configuration import default_configuration, profiles_of, without_calls
+from ...simulate.configuration import (
+    default_configuration,
+    profiles_of,
+    with_profile,
+    without_calls,
+)
 from ...simulate.decided_by import DEFAULTS, ClusterDecidedBy, DecidedBy, number
 from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES, PODS
@@ -85,6 +92,8 @@ class Simulation:
     idle: Mapping[str, str] = field(default_factory=dict)
     # what the configuration of each scheduler is, by its title; that of the options has none
     origins: dict[str, str] = field(default_factory=dict)
+    # the title of the scheduler that the operator makes of Scheduler on a managed control plane
+    made_of_scheduler: str = ""
     place: Place | None = None
     cluster: ClusterVersion = field(default_factory=ClusterVersion)
 
@@ -125,6 +134,16 @@ class Simulation:
             extenders=extenders.simulated,
             left_out=extenders.left_out,
         )
+
+    def with_profile(self, name: str) -> RunOptions:
+        """Return the options with another profile of Scheduler in the place of today's."""
+        fragment, others = profile_fragment(name), list(self.options.others)
+        for at, other in enumerate(others):
+            if other.names and other.title == self.made_of_scheduler:
+                config = with_profile(other.config, fragment, other.names[0])
+                others[at] = replace(other, config=config)
+                return replace(self.options, others=tuple(others))
+        return replace(self.options, config=with_profile(self.options.config, fragment))
 
     def instead(self, config: Mapping[str, Any]) -> RunOptions:
         """Return the options with a configuration in the place of today's.
@@ -281,6 +300,9 @@ def from_files(args: argparse.Namespace) -> Simulation:
         raise UsageError("--in-cluster cannot be combined with --from-files")
     simulation = _simulation(args, files.world, main, (), [], own)
     simulation.origins[""] = origin
+    simulation.made_of_scheduler = next(
+        map(_title_of, filter(_is_made_of_scheduler, files.own)), ""
+    )
     refused = refused_names(files.own)
     simulation.options = replace(simulation.options, others=others, refused=refused)
     for name, config in configurations:
@@ -351,11 +373,18 @@ def _others_in_files(own: Sequence[Mapping[str, Any]]) -> Iterator[OtherSchedule
     """Yield the SecondarySchedulers that files show; ConfigMaps are not read from files."""
     for obj in own:
         if obj.get("kind") == SECONDARY_SCHEDULERS.kind:
-            title = f"{SECONDARY_SCHEDULERS.kind} {mapping(obj.get('metadata')).get('name')}"
             problem = (
                 "its configuration is not in the files; name the file that has it with --config"
             )
-            yield OtherScheduler(title, running_names(obj), problem=problem)
+            yield OtherScheduler(_title_of(obj), running_names(obj), problem=problem)
+
+
+def _title_of(scheduler: Mapping[str, Any]) -> str:
+    return f"{SECONDARY_SCHEDULERS.kind} {mapping(scheduler.get('metadata')).get('name')}"
+
+
+def _is_made_of_scheduler(obj: Mapping[str, Any]) -> bool:
+    return obj.get("kind") == SECONDARY_SCHEDULERS.kind and is_ours(obj)
 
 
 async def from_cluster(
@@ -390,6 +419,7 @@ async def from_cluster(
     notes = list(_doubts(schedulers, needed))
     simulation = _simulation(args, world, main.config, main.flags, notes, own)
     simulation.idle = schedulers.idle
+    simulation.made_of_scheduler = schedulers.made_of_scheduler
     simulation.origins = {one.title: one.origin or DEFAULTS for one in schedulers.all}
     simulation.origins[""] = main.origin or DEFAULTS
     image = main.operand.image if main.operand else ""

@@ -14,6 +14,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import age, mapping
 from ...base.platform import Platform
+from ...config.effective.attachment import is_ours
 from ...config.language.feature_gates import FLAG_PREFIX
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.api import Object
@@ -65,6 +66,8 @@ class RunningSchedulers:
     unread: str = ""  # why SecondarySchedulers cannot be read; empty: they can
     # by schedulerName, in words, the object that has it and is not in use
     refused: Mapping[str, str] = field(default_factory=dict)
+    # the title of the one that the operator makes of Scheduler on a managed control plane
+    made_of_scheduler: str = ""
 
     @property
     def all(self) -> tuple[RunningConfiguration, ...]:
@@ -114,15 +117,21 @@ async def running_schedulers(api: ApiClient, platform: Platform) -> RunningSched
             own = tuple(name for name in _served_names(obj) if name not in taken)
             taken.update(own)
             if own:
-                made = await _of_secondary(api, platform, obj, own, control_plane.operand)
-                secondary.append(made)
+                running = await _of_secondary(api, platform, obj, own, control_plane.operand)
+                secondary.append(running)
     except NotFound:  # the kind is not installed
         return RunningSchedulers(control_plane)
     except KubeError as error:
         problem = f"SecondarySchedulers are left out: {error_message(error)}"
         return RunningSchedulers(control_plane, unread=problem)
     refused = await refused_in_cluster(api, listed)
-    return RunningSchedulers(control_plane, tuple(secondary), refused=refused)
+    made = next((_title(obj) for obj in listed if is_ours(obj)), "")
+    return RunningSchedulers(
+        control_plane,
+        tuple(secondary),
+        refused=refused,
+        made_of_scheduler="" if platform.owns_static_pods else made,
+    )
 
 
 def gate_flags(content: ParsedRevision) -> list[str]:
@@ -131,6 +140,11 @@ def gate_flags(content: ParsedRevision) -> list[str]:
 
 
 async def _of_control_plane(api: ApiClient, platform: Platform) -> RunningConfiguration:
+    if not platform.owns_static_pods:
+        return RunningConfiguration(
+            unknown=f"{CONTROL_PLANE} is the provider's, and its configuration is not known: it is "
+            "simulated with its defaults"
+        )
     try:
         nodes = nodes_by_revision(await get_kubescheduler(api))
         revision = find_running_revision(await list_revisions(api, platform), nodes)
@@ -171,6 +185,10 @@ def _may_wait(title: str, condition: Mapping[str, Any]) -> str:
 # --- SecondarySchedulers ------------------------------------------------------------------------
 
 
+def _title(scheduler: Object) -> str:
+    return f"{SECONDARY_SCHEDULERS.kind} {scheduler['metadata']['name']}"
+
+
 def _served_names(scheduler: Object) -> Iterator[str]:
     """Yield the schedulerNames that the operator reports for a SecondaryScheduler."""
     for profile in mapping(scheduler.get("status")).get("profiles") or ():
@@ -190,7 +208,7 @@ async def _of_secondary(
     """
     name, content_hash = str(scheduler["metadata"]["name"]), running_hash(scheduler)
     namespace = str(scheduler["spec"]["namespace"])
-    title = f"{SECONDARY_SCHEDULERS.kind} {name}"
+    title = _title(scheduler)
     degraded = condition_in(mapping(scheduler.get("status")), names.DEGRADED)
     shared = degraded.get("status") == "True" and degraded.get("reason") == LEASE_SHARED
     idle = await _idle(api, LEASES.named(name, namespace), title)

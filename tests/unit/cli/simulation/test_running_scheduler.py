@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
 from kube_scheduler_operator.cli.cluster.scheduler_contents import read_contents
 from kube_scheduler_operator.cli.simulation.running_scheduler import (
     Operand,
@@ -175,6 +175,20 @@ async def test_a_scheduler_name_that_two_claim_is_that_of_the_first(
     found = await read()
     assert found.of("default-scheduler") == found.control_plane
     assert [running.names for running in found.all] == [("default-scheduler",), ("mine",)]
+
+
+async def test_where_the_provider_runs_the_scheduler_another_one_is_made_of_scheduler(
+    schedulers: Schedulers, client: ApiClient
+) -> None:
+    assert (await running_schedulers(client, MANAGED)).made_of_scheduler == ""
+    metadata = schedulers.obj["metadata"]
+    schedulers.obj["metadata"] = {**metadata, "labels": {names.MANAGED_BY_LABEL: names.PROGRAM}}
+    schedulers.put()
+    found = await running_schedulers(client, MANAGED)
+    assert found.made_of_scheduler == "SecondaryScheduler mine"
+    assert found.control_plane.config is None
+    assert "is the provider's" in found.control_plane.unknown
+    assert (await running_schedulers(client, KUBEADM)).made_of_scheduler == ""
 
 
 async def test_a_scheduler_without_a_leader_schedules_nothing(
