@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +14,7 @@ CELL: Final = 16
 """Pixels of a cell's side."""
 
 CELLS: Final = 1500
-"""Nodes that a grid shows: 5,000 would make a page of 2 MB."""
+"""Nodes that a grid shows, the same share of each zone: 5,000 would make a page of 2 MB."""
 
 _LEVELS: Final = 5
 _FULL: Final = 100.0
@@ -60,11 +61,13 @@ def grid(answer: NodesAnswer, share: Callable[[NodeUse], float | None]) -> Grid:
     by_zone: dict[str, list[NodeUse]] = {}
     for node in answer.nodes:
         by_zone.setdefault(node.zone, []).append(node)
+    shown = min(CELLS / len(answer.nodes), 1.0) if answer.nodes else 1.0
     zones, room = [], CELLS
     for name in sorted(by_zone):
         nodes = by_zone[name]
-        zones.append(Zone(name, len(nodes), [_cell(node, share(node)) for node in nodes[:room]]))
-        room = max(room - len(nodes), 0)
+        count = min(math.ceil(shown * len(nodes)), room)
+        zones.append(Zone(name, len(nodes), [_cell(node, share(node)) for node in nodes[:count]]))
+        room -= count
     shares = [share(node) for node in answer.nodes]
     known = [each for each in shares if each is not None]
     above = {least: sum(each >= least for each in known) for least in (50, 80, 100)}

@@ -18,6 +18,7 @@ from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.cli.simulation.answer_text import answer_lines
 from kube_scheduler_operator.cli.simulation.explanation_text import pod_lines, waiting_lines
 from kube_scheduler_operator.cli.web import report, server
+from kube_scheduler_operator.cli.web.node_views import CELLS, by_requests
 from kube_scheduler_operator.cli.web.page import ConsoleCluster, Question
 from kube_scheduler_operator.cli.web.pages import what_if
 from kube_scheduler_operator.cli.web.pages.waiting import Groups
@@ -28,7 +29,7 @@ from kube_scheduler_operator.cli.web.simulations import apart
 from ....hostile import expect_harmless
 from .conftest import Start, answered_by
 from .conftest import recorded as recorded_pages
-from .recorded import ANSWERS, CAUSES, HUGE_CAUSES, UNSCHEDULABLE, WHAT_IF, hostile
+from .recorded import ANSWERS, CAUSES, HUGE_CAUSES, HUGE_NODES, UNSCHEDULABLE, WHAT_IF, hostile
 from .test_pages import Elements
 from .worlds import HEALTHY
 
@@ -271,3 +272,11 @@ async def test_a_first_answer_is_replaced_by_the_whole_one(
     assert status == 200
     assert "A figure is the median of the runs" in html
     assert "being computed" not in html
+
+
+def test_each_zone_of_a_large_cluster_has_cells() -> None:
+    drawn = by_requests(HUGE_NODES)
+    cells = [len(zone.cells) for zone in drawn.zones]
+    assert sum(cells) == CELLS
+    assert max(cells) - min(cells) <= len(cells)
+    assert drawn.left_out == len(HUGE_NODES.nodes) - CELLS
