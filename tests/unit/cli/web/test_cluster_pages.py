@@ -280,3 +280,11 @@ def test_each_zone_of_a_large_cluster_has_cells() -> None:
     assert sum(cells) == CELLS
     assert max(cells) - min(cells) <= len(cells)
     assert drawn.left_out == len(HUGE_NODES.nodes) - CELLS
+
+
+@pytest.mark.parametrize("name", ["why", "what-if"])
+async def test_a_page_that_was_asked_nothing_has_no_time(start: Start, name: str) -> None:
+    html = await _page(start, name, ANSWERS[name]["asked nothing"])
+    assert "Reload" not in html
+    asked = next(case for case in ANSWERS[name] if case != "asked nothing")
+    assert "Reload" in await _page(start, name, ANSWERS[name][asked])

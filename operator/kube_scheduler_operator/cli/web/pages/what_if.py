@@ -28,6 +28,10 @@ class WhatIf:
     answer: SimulationAnswer | None = None
 
     @property
+    def asks_nothing(self) -> bool:
+        return not self.profile
+
+    @property
     def command(self) -> list[str]:
         """The command with the same answer."""
         replay = ["--replay"] if self.pods == ALL else []

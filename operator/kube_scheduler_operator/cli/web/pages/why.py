@@ -31,6 +31,10 @@ class Why:
     extenders: list[str] = field(default_factory=list)
 
     @property
+    def asks_nothing(self) -> bool:
+        return not self.asked
+
+    @property
     def command(self) -> list[str]:
         """The command with the same answer."""
         return ["scheduler", "why", self.asked, "-n", self.namespace]
