@@ -28,6 +28,8 @@ _PLACES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _FAMILY: Final = 3
 """Labels with the same prefix that are compared like any others."""
 _STRICT: Final = 0.85
+_CLOSE: Final = 5
+"""Similar keys of which the names are compared."""
 _VALUES: Final = 3
 _DAEMON_SET: Final = "DaemonSet"
 
@@ -177,7 +179,11 @@ class _Labels:
         if prefix and len(family) > _FAMILY:
             found = difflib.get_close_matches(key.removeprefix(prefix), family, 1, _STRICT)
             return family[found[0]] if found else ""
-        return next(iter(difflib.get_close_matches(key, self._keys, 1)), "")
+        # Keys of one domain are similar by nature as well: their names have to be.
+        close = difflib.get_close_matches(key, self._keys, _CLOSE)
+        name = key.rpartition("/")[2]
+        named = (one for one in close if difflib.get_close_matches(name, [one.rpartition("/")[2]]))
+        return next(named, "")
 
     def instead(
         self, key: str, wanted: Sequence[str], demands: str, node: str, origin: str = ""

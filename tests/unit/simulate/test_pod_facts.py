@@ -336,6 +336,22 @@ def test_the_many_labels_of_one_prefix_are_similar_by_nature(wanted: str, simila
     assert found.text.endswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "has", "similar"),
+    [
+        ("topology.kubernetes.io/zone", "beta.kubernetes.io/os", False),
+        ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone", True),
+        ("node-type", "nodetype", True),
+        ("example.com/gpu", "example.com/gpus", True),
+    ],
+)
+def test_labels_with_other_names_are_not_similar(wanted: str, has: str, similar: bool) -> None:
+    machine = node("m", "x")
+    machine["metadata"]["labels"] = {has: "a"}
+    found = only("node affinity", pod("new", nodeSelector={wanted: "1"}), machine)
+    assert found.text.endswith(f"; nodes have the label {has}") is similar
+
+
 def test_the_node_of_a_daemon_is_not_to_be_dropped() -> None:
     field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
