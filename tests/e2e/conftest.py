@@ -42,9 +42,12 @@ from cluster.observe import (
     until,
 )
 
+from ..browser import axe, browser
 from ..expect import condition_of
 from ..seeds import SOAK
 from .ledger import Ledger
+
+__all__ = ["axe", "browser"]  # one browser for all files: a process has one at a time
 
 FOLDER = Path(__file__).parent
 REPOSITORY = Path(__file__).resolve().parents[2]

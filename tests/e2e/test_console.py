@@ -11,12 +11,9 @@ from playwright.sync_api import Browser
 from cluster import cgroups
 from cluster.observe import KUBESCHEDULER, until
 
-from ..browser import axe, browser
 from .conftest import LOAD_POLICIES, NAME_OF_CONSOLE, SCHEDULER_EXTENDERS, Cluster, up
 from .console_pages import NOWHERE, Looks, shop, waiting
 from .workloads import apply, wait_for
-
-__all__ = ["axe", "browser"]
 
 pytestmark = pytest.mark.timeout(1500, func_only=True)
 

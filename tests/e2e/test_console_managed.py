@@ -12,14 +12,11 @@ from cluster import lifecycle, model, operator
 from cluster.console import run
 from cluster.observe import KUBESCHEDULER, until
 
-from ..browser import axe, browser
 from .conftest import NAME_OF_MANAGED, REPOSITORY, SECONDARY_SCHEDULERS, Cluster, up
 from .console_pages import NOWHERE, Looks, shop, waiting
 from .documented import commands, has_no_policies
 from .test_console import LATE, _object
 from .workloads import apply, wait_for
-
-__all__ = ["axe", "browser"]
 
 pytestmark = pytest.mark.timeout(1500, func_only=True)
 
