@@ -1,4 +1,4 @@
-"""What a page of another origin gets of the console, in the browser of somebody who reads it."""
+"""What a page of another origin gets of the console, in the browser of its reader."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_setting_has_the_origin_of_the_last_layer_with_its_value() -> None:
     ]
 
 
-def test_what_the_operator_sets_for_a_secondary_scheduler_is_no_profile() -> None:
+def test_what_the_operator_sets_for_a_secondary_scheduler_is_not_a_profile() -> None:
     election = {
         "leaderElect": True,
         "leaseDuration": "30s",

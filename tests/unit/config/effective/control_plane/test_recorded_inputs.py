@@ -67,7 +67,7 @@ def test_an_invalid_record_is_read_as_none(text: str) -> None:
     assert read_inputs(text) is None
 
 
-def test_an_object_in_use_is_no_edit_of_the_observed_configuration() -> None:
+def test_an_object_in_use_does_not_edit_the_observed_configuration() -> None:
     fragment: dict[str, Any] = {"profiles": {"batch": {"pluginConfig": []}}}
     observed = {"spec": {"logLevel": "Normal", "observedConfig": fragment}}
     before = read_inputs(record(None, {"spec": {"logLevel": "Normal"}}))
