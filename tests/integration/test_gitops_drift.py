@@ -92,8 +92,15 @@ def applied(world: Managed | Kubeadm, *options: str, **annotations: str) -> list
         obj["metadata"]["annotations"] = dict(annotations)
     world.kubectl("apply", *options, "-f", "-", text=yaml.safe_dump_all(git))
     world.wait(lambda: _seen(world), 60, world.log)
-    time.sleep(3)
+    world.wait(lambda: not _written(world, 3), 60, world.log)  # it removes what ran before
     return git
+
+
+def _written(world: Managed | Kubeadm, seconds: float) -> list[str]:
+    """What the operator writes in a time, without statuses."""
+    world.proxy.arm(0, lambda: None, after=False)
+    time.sleep(seconds)
+    return [write for write in world.proxy.writes if "/status" not in write]
 
 
 def _seen(world: Managed | Kubeadm) -> bool:
