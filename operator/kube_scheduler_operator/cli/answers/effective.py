@@ -24,7 +24,7 @@ from ...config.language.plugins.plugin_origins import (
 )
 from ...kube.api import Api
 from ...operator.controlplane.revision.history import Revision
-from ..cluster.compare import ParsedRevision, gates_of, parse_revision, profiles_of
+from ..cluster.compare import ParsedRevision, gates_of, parse_revision, profiles_of, without
 from ..cluster.operator_objects import get_kubescheduler
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import find_scheduler, read_contents, readable, running_content
@@ -114,15 +114,11 @@ def layers_of_secondary(
     yield Layer(PROFILE, config)
     if inputs is not None:
         overrides = mapping(inputs.kubescheduler.get("unsupportedConfigOverrides"))
-        yield Layer(BASE, _settings_in(default_config(platform)))
-        yield Layer(OVERRIDE, _settings_in(overrides))
+        yield Layer(BASE, without(default_config(platform), "profiles"))
+        yield Layer(OVERRIDE, without(overrides, "profiles"))
     election = mapping(config.get("leaderElection"))
     lease = {key: election[key] for key in LEASE_FIELDS if key in election}
     yield Layer(BASE, {"leaderElection": lease})
-
-
-def _settings_in(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in config.items() if key != "profiles"}
 
 
 def effective_of(running: Running) -> EffectiveConfiguration:

@@ -47,7 +47,7 @@ def parse_revision(content: RevisionContent) -> ParsedRevision:
     containers = (pod.get("spec") or {}).get("containers") or []
     operand: Mapping[str, Any] = next((c for c in containers if c.get("name") == names.OPERAND), {})
     arguments = tuple(str(argument) for argument in operand.get("args") or ())
-    rest = _without(operand, "args", "image")
+    rest = without(operand, "args", "image")
     if containers:
         kept = [rest if container is operand else container for container in containers]
         pod = {**pod, "spec": {**pod["spec"], "containers": kept}}
@@ -124,7 +124,7 @@ def _config(before: ParsedRevision, after: ParsedRevision) -> Iterator[str]:
             yield from _profile(f"profile {name}: ", old[name], new[name], before, after)
     yield from _extenders(before.config, after.config)
     reported = ("profiles", "extenders")
-    yield from _values("", _without(before.config, *reported), _without(after.config, *reported))
+    yield from _values("", without(before.config, *reported), without(after.config, *reported))
 
 
 def _extenders(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -174,10 +174,11 @@ def _profile(
     for text in sentences:
         yield intro + text
     reported = ("schedulerName", "plugins")
-    yield from _values(intro, _without(old, *reported), _without(new, *reported))
+    yield from _values(intro, without(old, *reported), without(new, *reported))
 
 
-def _without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+def without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return a document without some of its fields."""
     return {key: value for key, value in document.items() if key not in keys}
 
 

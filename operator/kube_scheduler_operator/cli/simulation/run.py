@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.progress import step
 from ...base.source.reader import read
@@ -63,7 +62,13 @@ from .deciding import deciding_configurations
 from .in_cluster import JobSimulator
 from .place import Place, has_all_plugins, local_place, place_of_cluster
 from .refused_schedulers import refused_names
-from .running_scheduler import Operand, RunningConfiguration, RunningSchedulers, running_schedulers
+from .running_scheduler import (
+    Operand,
+    RunningConfiguration,
+    RunningSchedulers,
+    running_schedulers,
+    title_of,
+)
 
 T = TypeVar("T")
 
@@ -300,9 +305,7 @@ def from_files(args: argparse.Namespace) -> Simulation:
         raise UsageError("--in-cluster cannot be combined with --from-files")
     simulation = _simulation(args, files.world, main, (), [], own)
     simulation.origins[""] = origin
-    simulation.made_of_scheduler = next(
-        map(_title_of, filter(_is_made_of_scheduler, files.own)), ""
-    )
+    simulation.made_of_scheduler = next(map(title_of, filter(_is_made_of_scheduler, files.own)), "")
     refused = refused_names(files.own)
     simulation.options = replace(simulation.options, others=others, refused=refused)
     for name, config in configurations:
@@ -376,11 +379,7 @@ def _others_in_files(own: Sequence[Mapping[str, Any]]) -> Iterator[OtherSchedule
             problem = (
                 "its configuration is not in the files; name the file that has it with --config"
             )
-            yield OtherScheduler(_title_of(obj), running_names(obj), problem=problem)
-
-
-def _title_of(scheduler: Mapping[str, Any]) -> str:
-    return f"{SECONDARY_SCHEDULERS.kind} {mapping(scheduler.get('metadata')).get('name')}"
+            yield OtherScheduler(title_of(obj), running_names(obj), problem=problem)
 
 
 def _is_made_of_scheduler(obj: Mapping[str, Any]) -> bool:

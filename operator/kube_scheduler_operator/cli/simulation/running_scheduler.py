@@ -125,7 +125,7 @@ async def running_schedulers(api: ApiClient, platform: Platform) -> RunningSched
         problem = f"SecondarySchedulers are left out: {error_message(error)}"
         return RunningSchedulers(control_plane, unread=problem)
     refused = await refused_in_cluster(api, listed)
-    made = next((_title(obj) for obj in listed if is_ours(obj)), "")
+    made = next((title_of(obj) for obj in listed if is_ours(obj)), "")
     return RunningSchedulers(
         control_plane,
         tuple(secondary),
@@ -185,8 +185,9 @@ def _may_wait(title: str, condition: Mapping[str, Any]) -> str:
 # --- SecondarySchedulers ------------------------------------------------------------------------
 
 
-def _title(scheduler: Object) -> str:
-    return f"{SECONDARY_SCHEDULERS.kind} {scheduler['metadata']['name']}"
+def title_of(scheduler: Mapping[str, Any]) -> str:
+    """Return what messages call a SecondaryScheduler; files may have one without a name."""
+    return f"{SECONDARY_SCHEDULERS.kind} {mapping(scheduler.get('metadata')).get('name')}"
 
 
 def _served_names(scheduler: Object) -> Iterator[str]:
@@ -208,7 +209,7 @@ async def _of_secondary(
     """
     name, content_hash = str(scheduler["metadata"]["name"]), running_hash(scheduler)
     namespace = str(scheduler["spec"]["namespace"])
-    title = _title(scheduler)
+    title = title_of(scheduler)
     degraded = condition_in(mapping(scheduler.get("status")), names.DEGRADED)
     shared = degraded.get("status") == "True" and degraded.get("reason") == LEASE_SHARED
     idle = await _idle(api, LEASES.named(name, namespace), title)
