@@ -314,7 +314,7 @@ async def _compare(
             assert not expected.totals or actual.node in expected.best, name
             counts["placed pods" if expected.node else "waiting pods"] += 1
             changes = pod["spec"].get("volumes") or pod["spec"].get("resourceClaims")
-            if changes and expected.node:
+            if expected.node and (changes or run.is_taken):
                 return  # volumes and devices are taken now
             run.forget([admitted])
             await asyncio.sleep(SETTLING)

@@ -20,6 +20,7 @@ from kube_scheduler_operator.simulate.pod_groups import GroupName, changed_group
 from kube_scheduler_operator.simulate.world import World
 
 from .pending_kinds.as_files import edited
+from .test_freed_claims import device_class, slice_of
 from .test_kinds_against_binary import VERSIONS
 from .test_kinds_decide import of
 from .test_why import ZONE, node, pod
@@ -340,6 +341,76 @@ def test_pending_tries_a_group_with_min_count_1_once(
     (group,) = run(LATEST, objects, gates(LATEST), "pending")["groups"]
     assert [fix["text"] for fix in group["groupFixes"]] == ["set minCount 3 instead of 4"]
     assert tried == [{"min_count": 1}, {"min_count": 3}]
+
+
+@pytest.mark.parametrize("version", WHOLE)
+@pytest.mark.parametrize("way", ["template", "extended resource", "volume"])
+def test_each_waiting_group_is_tried_alone_with_all_devices_and_volumes(
+    run: Run, version: str, way: str
+) -> None:
+    """What a group took before it was forgotten is free for the next group."""
+    objects = [node("a", "z"), *_only_one_of(way)]
+    for name in ("g", "h"):
+        group, pods = gang(version, 2), members(version, 2, "100m")
+        group["metadata"]["name"] = name
+        for one in pods:
+            own = f"{name}-{one['metadata']['name']}"
+            one["metadata"] |= {"name": own, "uid": own}
+            one["spec"]["schedulingGroup"] = {"podGroupName": name}
+            objects += _needing_one(one, way)
+        objects.append(group)
+    on = gates(version, "DRAExtendedResource=true")
+    groups = run(version, objects, on, "pending", "--fixes", "0")["groups"]
+    assert sorted(group["cause"].partition(" can be placed")[0] for group in groups) == [
+        "1 of 2 Pods of PodGroup default/g",
+        "1 of 2 Pods of PodGroup default/h",
+    ]
+
+
+def _only_one_of(way: str) -> list[Object]:
+    if way == "volume":
+        terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "storageClassName": "local",
+            "local": {"path": "/v"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        }
+        class_: Object = {
+            **of("StorageClass", "local", {}, "storage.k8s.io/v1"),
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+        volume = of("PersistentVolume", "v", spec, "v1")
+        return [class_, {**volume, "status": {"phase": "Available"}}]
+    known = device_class()
+    if way == "extended resource":
+        known["spec"]["extendedResourceName"] = "example.com/gpu"
+    exactly = {"deviceClassName": known["metadata"]["name"]}
+    spec = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
+    return [known, slice_of("a"), of("ResourceClaimTemplate", "gpu", spec, "resource.k8s.io/v1")]
+
+
+def _needing_one(one: Object, way: str) -> list[Object]:
+    """The pod, with what it needs of the only device or volume."""
+    if way == "template":
+        one["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+        return [one]
+    if way == "extended resource":
+        resources = one["spec"]["containers"][0]["resources"]
+        for kind in ("requests", "limits"):
+            resources.setdefault(kind, {})["example.com/gpu"] = "1"
+        return [one]
+    name = one["metadata"]["name"]
+    one["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "local",
+    }
+    claim = of("PersistentVolumeClaim", name, spec, "v1")
+    return [one, {**claim, "status": {"phase": "Pending"}}]
 
 
 def outcome(found: Object) -> tuple[int, set[str]]:

@@ -483,6 +483,26 @@ def test_what_makes_room_for_the_pod_of_a_daemon_set_is_named(why: Callable[...,
     }
 
 
+def test_what_makes_room_is_not_asked_where_the_pod_preempts_others(
+    why: Callable[..., Any],
+) -> None:
+    """The room of those that it preempts would be free in each further trial."""
+    files = Files()
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    waiting = pod("waiting", "3", affinity={"nodeAffinity": required}, priority=5)
+    waiting["metadata"]["ownerReferences"] = [{**owner, "uid": "u"}]
+    files.add(waiting)
+    files.add(node("a", "x"))
+    files.add(pod("large", "3", nodeName="a"))
+    files.add(pod("small", "100m", nodeName="a", priority=-1))
+    found = why(files)
+    assert found["now"]["preempted"] == ["default/large"]
+    assert not any("small" in fix["text"] for fix in found["fixes"])
+
+
 def test_a_pod_of_a_daemon_set_need_not_ask_for_less_if_others_can_move(
     why: Callable[..., Any],
 ) -> None:

@@ -116,10 +116,13 @@ async def _decisions(
     for group in groups:
         forbid_preemption(world, group)
     apart = gates_of(options).version.minor <= _WAIT_ON_NODES
-    for run_of in [[group] for group in groups] if apart else [groups]:
-        every = [pod for group in run_of for pod in (*group.waiting, *group.others)]
+    left = list(groups)
+    while left:
+        every = [pod for group in left for pod in (*group.waiting, *group.others)]
         async with Run(world, options, every) as run:
-            for group in run_of:
+            is_used_up = False
+            while left and not is_used_up:
+                group = left.pop(0)
                 pods = copy.deepcopy([*group.waiting, *group.others])
                 for pod in pods:
                     pod["spec"]["preemptionPolicy"] = NEVER
@@ -127,6 +130,7 @@ async def _decisions(
                 run.forget(pods)
                 own = {pod_name(pod): decisions[pod_name(pod)] for pod in group.waiting}
                 decided.append((group, own))
+                is_used_up = apart or run.is_taken
     return decided
 
 

@@ -32,7 +32,16 @@ from .decisions import (
 from .device_claims import users_of_claims, without_users
 from .extenders import InProcessExtenders
 from .image_names import with_images_of
-from .kinds import IMPOSSIBLE, PODS, RESOURCE_CLAIMS, Object, new_object, pod_name
+from .kinds import (
+    CLAIMS,
+    IMPOSSIBLE,
+    PODS,
+    RESOURCE_CLAIMS,
+    VOLUMES,
+    Object,
+    new_object,
+    pod_name,
+)
 from .nominations import Nominations, nominated
 from .pod_groups import group_name
 from .process import KubeSchedulerProcess, SimulationError
@@ -48,6 +57,12 @@ from .run_options import (
 from .store import WorldStore
 from .world import World
 
+_TAKEN: Final = {
+    CLAIMS: b'"volumeName"',
+    VOLUMES: b'"claimRef"',
+    RESOURCE_CLAIMS: b'"allocation"',
+}
+"""The kinds of what a placed pod takes besides room, each with the field that shows it."""
 _LONGEST_MESSAGE: Final = 64 * 1024
 """Characters that are kept of kube-scheduler's message about a pod: it may name thousands of
 resources."""
@@ -161,6 +176,21 @@ class Run:
         """Whether a question would get the same answer from a new run."""
         changed = self.preempted or self.decisions or self._is_bound
         return not changed and self._store.snapshot() == self._at_start
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether volumes or devices are taken that were not at the start, by forgotten pods too.
+
+        The controllers that would free them are not simulated.
+        """
+        now = self._store.snapshot()
+        for resource, field in _TAKEN.items():
+            kind = (resource.group, resource.plural)
+            start = self._at_start.get(kind, {})
+            for key, content in now.get(kind, {}).items():
+                if field in content and content != start.get(key):
+                    return True
+        return False
 
     def renew(self) -> None:
         """Begin the time for another question."""
@@ -369,6 +399,7 @@ class Run:
         return before
 
     def forget(self, pods: Iterable[Object]) -> None:
+        """Delete pods. What they took besides room stays taken: see `is_taken`."""
         for pod in pods:
             self.decisions.pop(pod_name(pod), None)
             self._queues.pop(pod_name(pod), None)

@@ -196,7 +196,8 @@ class _Inquiry:
                 explanation.lead = lead_of(decision, explanation.node)
             explanation.extenders = run.extenders.explain(explanation.pod)
             run.forget([self._pod])  # it would take the room that is made
-            if not explanation.candidates:
+            # After a preemption, the room of the victims is free.
+            if not (explanation.candidates or decision.node or decision.preempted):
                 await advice.make_room()
             explanation.notes += self._late_retries(decision)
             explanation.fixes.sort(
