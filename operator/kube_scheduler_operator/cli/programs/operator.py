@@ -168,6 +168,7 @@ def run(args: argparse.Namespace) -> int:
     from ...config.language.merging.merge import require_jsonmerge
     from ...operator.engine import process
     from ...operator.engine.detect_platform import CHOICES
+    from ...operator.engine.options import OperatorOptions
     from ...serving.certificate import CertificateError
 
     require_jsonmerge()  # the operator never merges with the offline replacement
@@ -208,7 +209,7 @@ def run(args: argparse.Namespace) -> int:
         decision = _decide(args.platform, args.kubeconfig)
         platform = decision.platform
         named = platform.owns_static_pods and args.platform == platform.name
-        options = process.OperatorOptions(
+        options = OperatorOptions(
             kubeconfig=args.kubeconfig,
             platform=platform,
             settings=settings,

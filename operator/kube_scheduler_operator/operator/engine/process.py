@@ -21,23 +21,18 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import uvloop
 
 from ...base import klog, names
 from ...base.defects import contained, observe_defects
 from ...base.objects import Object
-from ...base.platform import Platform
-from ...base.recognition import PlatformDecision
-from ...base.settings import Settings
 from ...base.tasks import cancel, keep, stop_on_signals, until
-from ...config.language.versions import MINORS_BEHIND, Version
 from ...kube.client import ApiClient, Writes
 from ...kube.credentials import Credentials, find
 from ...kube.errors import HistoryRewoundError, KubeError
@@ -56,17 +51,17 @@ from ..telemetry.authorize import CachedReviews, delegated
 from ..telemetry.cluster_metrics import OWN_CERTIFICATE, WEBHOOK_CERTIFICATE
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import Pulse, ServerThread, TelemetryServer
-from .assignment import STARTING, WEBHOOK_PORT, AssignmentWebhook, WayPoller
-from .detect_platform import decide_platform, read_record
+from .assignment import STARTING, AssignmentWebhook, WayPoller
+from .discovery import Discovery
 from .executor import Executor
-from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .intake import Intake
 from .late_leases import read_late_leases
-from .own_deployment import read_own_deployment
+from .options import OperatorOptions
 from .placement_run import PlacementRunner, in_cluster
 from .polling import BINDINGS, PENDING, Poller
 from .reconcile import reconcile
+from .reconcile_health import ReconcileHealth
 from .secondary_kind import SecondaryKind
 from .serving import Serving, ServingSources
 from .snapshot_metrics import SnapshotMetrics
@@ -79,38 +74,13 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 _CALM = timedelta(seconds=60)  # kubelets have reported what an outage delayed
-_STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
-DECIDE_SECONDS: Final = 60.0
-"""Between two attempts to detect a platform, until nodes show which one it is."""
-FAILING_SECONDS: Final = 120.0
-"""Without a successful reconcile for this long, /readyz fails; a rollout of an API server takes
-less."""
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorOptions:
-    kubeconfig: str | None  # path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config
-    platform: Platform
-    settings: Settings
-    decision: PlatformDecision | None = (
-        None  # None if `--platform` names a platform with static pods
-    )
-    chosen: Platform | None = None  # the platform that `--platform` names; None if it was detected
-    host: str = "0.0.0.0"  # of the HTTPS server
-    port: int = 8443  # of the HTTPS server; 0 lets the system choose
-    tls_cert_file: Path | None = None  # serving certificate; None: a self-signed one
-    tls_key_file: Path | None = None
-    webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)  # for `spec.assign`
-    # whether the Pods that the operator creates have the image of its Deployment, if it has one
-    follows_deployment: bool = False
 
 
 class Operator:
     def __init__(self, options: OperatorOptions) -> None:
         self._options = options
-        self._settings = options.settings
         self._platform = options.platform
-        self._decision = options.decision
+        self._discovery = Discovery(options, partial(self._wake, urgent=False))
         self._metrics = OperatorMetrics(options.settings.operator_version)
         self._snapshot_metrics = SnapshotMetrics(self._metrics)
         self._credentials: Credentials = find(options.kubeconfig)
@@ -145,17 +115,13 @@ class Operator:
         # A container that restarts in its Pod keeps its identity and need not wait for the Lease.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
         self._began = time.monotonic()
-        self._last_error = ""
+        self._health = ReconcileHealth()
         self._restored_at: datetime | None = None
         self._executor: Executor | None = None
         self._placements: PlacementRunner | None = None
         self._upgrades: UpgradeRunner | None = None
         self._recorder: EventRecorder | None = None
         self._log_level = ""
-        self._version = FollowedVersion()
-        self._failing = ""
-        self._reconciled_at: float | None = None
-        self._succeeded_at: float | None = None
         self._watcher: Watcher | None = None
         self._elector: LeaderElector | None = None
         self._sources = ServingSources()
@@ -186,9 +152,9 @@ class Operator:
             # These are independent of each other, and each waits for the API server.
             watching = asyncio.create_task(self._watch(unwatch), name="watches")
             acquiring = asyncio.create_task(elector.acquire(), name="lease")
-            discovering = asyncio.create_task(self._discover(api, stop), name="discovery")
+            discovering = asyncio.create_task(self._discovery.read(api, stop), name="discovery")
             deciding = asyncio.create_task(
-                keep("platform", partial(self._decide_later, api, stop)), name="platform"
+                keep("platform", partial(self._discovery.decide, api, stop)), name="platform"
             )
             # Both replicas serve the webhook.
             looking = asyncio.create_task(
@@ -348,8 +314,7 @@ class Operator:
         self._poller = self._make_poller()
         self._executor, self._recorder = None, None
         self._placements, self._upgrades = None, None
-        self._last_error = self._failing = ""
-        self._reconciled_at = self._succeeded_at = None
+        self._health = ReconcileHealth()
 
     async def _work(
         self,
@@ -361,12 +326,12 @@ class Operator:
         replaced = replace_former_operator(api, self._platform, recorder)
         if not await until(stop.wait(), replaced):
             return
-        if not await until(stop.wait(), self._recall_version(api, stop)):
+        if not await until(stop.wait(), self._discovery.recall(api, stop)):
             return
         executor = Executor(api, self._store, recorder)
         self._executor, self._recorder = executor, recorder
         # A copy of the cluster has tens of megabytes, so there is one.
-        common = api, self._platform, self._settings, asyncio.Lock()
+        common = api, self._platform, self._discovery.settings, asyncio.Lock()
         wake = partial(self._wake, urgent=False)
         placements = PlacementRunner(in_cluster(*common), wake)
         upgrades = UpgradeRunner(upgrades_in_cluster(*common), wake)
@@ -377,7 +342,7 @@ class Operator:
             keep("polling", partial(self._poller.run, api)), name="polling"
         )
         following = asyncio.create_task(
-            keep("version", partial(self._follow_version, api, stop)), name="version"
+            keep("version", partial(self._discovery.follow, api, stop)), name="version"
         )
         late = partial(read_late_leases, api, self._intake.late_leases, self._event)
         reading = asyncio.create_task(keep("late Leases", late), name="late Leases")
@@ -403,77 +368,6 @@ class Operator:
         await reconciling
         if watching.done():
             watching.result()  # raises the error that ended it, if any
-
-    async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
-        """Read the server's version and the own Deployment, and return the uid of that."""
-        version, deployment = await asyncio.gather(
-            self._read_version(api, stop),
-            _retried(stop, "own Deployment", lambda: read_own_deployment(api, self._platform)),
-        )
-        self._version.observe(version, time.monotonic())
-        if deployment is None:
-            return ""
-        if self._options.follows_deployment and deployment.image:
-            self._settings = replace(self._settings, operator_image=deployment.image)
-        return deployment.uid
-
-    async def _decide_later(self, api: ApiClient, stop: asyncio.Event) -> None:
-        """Decide the platform again until nodes show what it is.
-
-        Nodes, and the right to list them, may appear after the operator. The steps of a reconcile
-        do not change while a process runs, so another platform ends it.
-        """
-        while self._decision is not None and self._decision.open and not stop.is_set():
-            await until(stop.wait(), asyncio.sleep(DECIDE_SECONDS))
-            try:
-                decided = await decide_platform(api, self._options.chosen)
-            except KubeError as error:
-                log.warning("Cannot detect the platform, will retry: %s", error)
-                continue
-            if decided.platform != self._platform:
-                log.warning(
-                    "The nodes show another platform; the process ends and starts again for it",
-                    extra=klog.kv(platform=decided.platform.name, reason=decided.used.reason),
-                )
-                stop.set()
-            elif decided != self._decision:
-                self._decision = decided
-                log.info(
-                    "Detected the provider",
-                    extra=klog.kv(provider=decided.used.provider, reason=decided.used.reason),
-                )
-                self._wake(urgent=False)
-
-    async def _read_version(self, api: ApiClient, stop: asyncio.Event) -> str:
-        answer = await _retried(stop, "API server's version", lambda: api.get_path("/version"))
-        return str((answer or {}).get("gitVersion", ""))
-
-    async def _recall_version(self, api: ApiClient, stop: asyncio.Event) -> None:
-        """Continue from the version that the last leader followed.
-
-        A standby read the version at its start, which may predate an upgrade.
-        """
-        if self._platform.owns_static_pods:
-            return
-        what, platforms = "record of the platform", [self._platform]
-        remembered = await _retried(stop, what, lambda: read_record(api, platforms))
-        if remembered is not None:
-            answer = await self._read_version(api, stop)
-            delay = self._options.settings.upgrade_delay
-            version = FollowedVersion(_supported(remembered.version, answer), delay)
-            version.observe(answer, time.monotonic())
-            self._version = version
-
-    async def _follow_version(self, api: ApiClient, stop: asyncio.Event) -> None:
-        """Follow the provider's upgrades of the control plane, where images follow its version."""
-        while not stop.is_set() and not self._platform.owns_static_pods:
-            await until(stop.wait(), asyncio.sleep(self._version.interval))
-            if self._version.observe(await self._read_version(api, stop), time.monotonic()):
-                log.info(
-                    "The API server's version changed",
-                    extra=klog.kv(followed=self._version.text, newer=self._version.newer),
-                )
-                self._wake(urgent=False)
 
     async def _read_kind(self, api: ApiClient) -> None:
         """Read what owns the scheduler that is in the place of static Pods."""
@@ -588,8 +482,7 @@ class Operator:
             self._failed(f"{type(error).__name__}: {error}", began)
             log.exception("Reconcile failed because of a defect in the operator")
             return
-        recovered, self._last_error = self._last_error != "", ""
-        self._failing = "; ".join(plan.failures)
+        recovered = self._health.error != ""
         changed = (executor.write_errors, executor.futile) != before
         for owner, text in executor.write_errors.items() if changed else ():
             log.warning("Writes for %s failed: %s", owner, text)
@@ -602,7 +495,7 @@ class Operator:
         objects = take_snapshot(
             self._store,
             self._platform,
-            self._settings,
+            self._discovery.settings,
             self._clock.now(),
             missing_kinds={*self._intake.unread, *(self._watcher.missing if self._watcher else ())},
             leases_seen=self._intake.leases_seen,
@@ -610,14 +503,14 @@ class Operator:
         )
         return replace(
             objects,
-            decision=self._decision,
-            server_version=self._version.text,
-            newer_version=self._version.newer,
+            decision=self._discovery.decision,
+            server_version=self._discovery.version.text,
+            newer_version=self._discovery.version.newer,
             node_left=self._intake.node_left,
             answered_since=elector.answered_since if elector else None,
             recovered_at=elector.recovered_at if elector else None,
             restored_at=self._restored_at,
-            last_error=self._last_error,
+            last_error=self._health.error,
             write_errors=executor.write_errors,
             futile_writes=executor.futile,
             pending_pods=poller.pods.values,
@@ -655,20 +548,17 @@ class Operator:
 
     def _note_success(self, plan: Plan, began: float) -> None:
         """Note an executed plan, for probes and metrics."""
-        first, self._reconciled_at = self._reconciled_at is None, time.monotonic()
-        if first:
+        if self._health.executed(plan.failures):
             self._metrics.first_pass()
             log.info("First reconcile complete")
             # The objects that exist now stay. The garbage collector would need some 70 ms to scan
             # them again, nearly always during a reconcile.
             gc.collect()
             gc.freeze()
-        if not plan.failures:
-            self._succeeded_at = self._reconciled_at
-        self._metrics.passed(self._reconciled_at - began, success=not plan.failures)
+        self._metrics.passed(time.monotonic() - began, success=not plan.failures)
 
     def _failed(self, error: str, began: float) -> None:
-        self._last_error = self._failing = error
+        self._health.failed(error)
         self._metrics.passed(time.monotonic() - began, success=False)
         self._queue.add_rate_limited()
 
@@ -686,10 +576,7 @@ class Operator:
 
     def _alive(self) -> dict[str, str | None]:
         leads = self._elector is not None and self._elector.is_leader
-        age = time.monotonic() - self._reconciled_at if leads and self._reconciled_at else 0.0
-        stuck = age > _STALE_SECONDS
-        problem = f"this process leads but has not reconciled for {age:.0f} s"
-        return {"reconcile": problem if stuck else None}
+        return {"reconcile": self._health.staleness() if leads else None}
 
     def _ready(self) -> dict[str, str | None]:
         if self._elector is None:
@@ -702,7 +589,7 @@ class Operator:
         missing = ", ".join(map(str, self._store.unsynced(self._watcher.streams)))
         return {
             "watches": f"waiting for the first list of {missing}" if missing else None,
-            "reconcile": self._reconcile_problem(),
+            "reconcile": self._health.problem(),
             "webhook": self._webhook_problem(),
         }
 
@@ -721,39 +608,6 @@ class Operator:
         if self._ways.configuration is not None:
             return "it does not listen yet"
         return "looking for what applies spec.assign" if self._ways.way is None else None
-
-    def _reconcile_problem(self) -> str | None:
-        """Explain why this process does not work; None if it does, or has failed only briefly."""
-        if self._reconciled_at is None:
-            return "no reconcile has succeeded yet"
-        age = time.monotonic() - (self._succeeded_at or self._reconciled_at)
-        if not self._failing or age < FAILING_SECONDS:
-            return None
-        return f"no reconcile has succeeded for {age:.0f} s: {self._failing}"
-
-
-async def _retried(
-    stop: asyncio.Event, what: str, read: Callable[[], Awaitable[Answer]]
-) -> Answer | None:
-    """Read until that succeeds; None if `stop` is set first."""
-    while not stop.is_set():
-        try:
-            return await read()
-        except KubeError as error:
-            log.warning("Cannot read the %s, will retry: %s", what, error)
-            await until(stop.wait(), asyncio.sleep(2.0))
-    return None
-
-
-def _supported(recorded: str, answer: str) -> str:
-    """Return the recorded version; empty if it is too old for the API server.
-
-    Providers upgrade one minor version at a time, so such a record is outdated or forged.
-    """
-    with contextlib.suppress(ValueError):
-        older, newer = Version.parse(recorded), Version.parse(answer)
-        return "" if newer.minor - older.minor > MINORS_BEHIND else recorded
-    return ""
 
 
 def run(options: OperatorOptions) -> int:

@@ -12,9 +12,9 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.resource import DEPLOYMENTS
-from kube_scheduler_operator.operator.engine.followed_version import FollowedVersion
+from kube_scheduler_operator.operator.engine.discovery import Discovery
+from kube_scheduler_operator.operator.engine.options import OperatorOptions
 from kube_scheduler_operator.operator.engine.own_deployment import operator_image
-from kube_scheduler_operator.operator.engine.process import Operator, OperatorOptions
 
 from ...kube.conftest import FakeApi
 from ...kube.conftest import api as api
@@ -54,18 +54,15 @@ async def test_a_flag_or_variable_comes_first_and_out_of_cluster_the_default(
         spec = deployment({"image": "own:1", "command": PROGRAM})["spec"]
         name, namespace = KUBEADM.operator.deployment, KUBEADM.operator_namespace
         api.put(DEPLOYMENTS, name, namespace, spec=spec)
-    operator = object.__new__(Operator)
-    operator._platform = KUBEADM
     settings = Settings(operator_image="chosen:1")
-    operator._options = OperatorOptions(None, KUBEADM, settings, follows_deployment=follows)
-    operator._settings = settings
-    operator._version = FollowedVersion("")
+    options = OperatorOptions(None, KUBEADM, settings, follows_deployment=follows)
+    found = Discovery(options, changed=lambda: None)
 
     async def version(api: ApiClient, stop: asyncio.Event) -> str:
         return "v1.35.4"
 
-    operator._read_version = version  # type: ignore[method-assign]
+    found._answered_version = version  # type: ignore[method-assign]
     async with ApiClient(api.credentials(), field_manager="me") as client:
-        uid = await operator._discover(client, asyncio.Event())
+        uid = await found.read(client, asyncio.Event())
     assert bool(uid) is exists
-    assert operator._settings.operator_image == image
+    assert found.settings.operator_image == image

@@ -12,57 +12,17 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import MANAGED, Platform
-from kube_scheduler_operator.base.recognition import NodeMarks, Remembered, decide, recognize
+from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.kube.client import ApiClient
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES
-from kube_scheduler_operator.operator.engine import process
 from kube_scheduler_operator.operator.engine.assignment import STARTING
-from kube_scheduler_operator.operator.engine.followed_version import FollowedVersion
-from kube_scheduler_operator.operator.engine.process import (
-    FAILING_SECONDS,
-    Operator,
-    OperatorOptions,
-)
+from kube_scheduler_operator.operator.engine.options import OperatorOptions
+from kube_scheduler_operator.operator.engine.process import Operator
+from kube_scheduler_operator.operator.engine.reconcile_health import ReconcileHealth
 from kube_scheduler_operator.operator.model.snapshot import AssignmentWay
 from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
 
-from ...kube.conftest import FakeApi
 from ...kube.conftest import api as api
 from ...kube.test_lease import Leases, elector, now, stopped
-
-
-@pytest.mark.parametrize(
-    ("reconciled", "succeeded", "failing", "problem"),
-    [
-        pytest.param(None, None, "x", "no reconcile has succeeded yet", id="start"),
-        pytest.param(0.0, 0.0, "", None, id="fine"),
-        pytest.param(1_000.0, 1_000.0, "", None, id="idle"),
-        pytest.param(10.0, 10.0, "403", None, id="fails-for-a-short-time"),
-        pytest.param(
-            FAILING_SECONDS + 1,
-            FAILING_SECONDS + 1,
-            "403",
-            "no reconcile has succeeded for 121 s: 403",
-            id="fails-for-long",
-        ),
-        pytest.param(
-            0.0, 300.0, "step x", "no reconcile has succeeded for 300 s: step x", id="a-step-fails"
-        ),
-    ],
-)
-def test_readyz_reports_that_no_reconcile_succeeds(
-    reconciled: float | None, succeeded: float | None, failing: str, problem: str | None
-) -> None:
-    """Ages are in seconds."""
-    now = time.monotonic()
-    operator = object.__new__(Operator)
-    operator._failing = failing
-    operator._reconciled_at = None if reconciled is None else now - reconciled
-    operator._succeeded_at = None if succeeded is None else now - succeeded
-    assert operator._reconcile_problem() == problem
 
 
 @dataclass(frozen=True)
@@ -109,91 +69,6 @@ def test_readyz_of_a_process_that_starts_waits_until_it_assigns_pods(
     assert found == problem if problem is None else (found or "").startswith(problem)
 
 
-@pytest.mark.parametrize(
-    ("recorded", "answered", "followed", "newer"),
-    [
-        ("", "v1.36.1-eks-1", "v1.36.1-eks-1", ""),
-        ("v1.36.1-eks-1", "v1.36.1-eks-1", "v1.36.1-eks-1", ""),
-        ("v1.35.4-eks-1", "v1.36.1-eks-1", "v1.35.4-eks-1", "v1.36.1-eks-1"),
-        ("v1.36.1-eks-1", "v1.35.4-eks-1", "v1.35.4-eks-1", ""),
-        pytest.param("v1.20.0", "v1.35.4-eks-1", "v1.35.4-eks-1", "", id="forged-or-too-old"),
-        pytest.param("x" * 10, "v1.35.4-eks-1", "v1.35.4-eks-1", "", id="not-a-version"),
-    ],
-)
-async def test_a_new_leader_continues_from_the_version_that_was_followed(
-    api: FakeApi, recorded: str, answered: str, followed: str, newer: str
-) -> None:
-    """Not from the one that it read when it started, which may be of before an upgrade."""
-    if recorded:
-        data = {"platform": "managed", "kubernetesVersion": recorded}
-        api.put(CONFIG_MAPS, names.PLATFORM_RECORD, MANAGED.target_namespace, data=data)
-    operator = object.__new__(Operator)
-    operator._platform = MANAGED
-    operator._options = OperatorOptions(None, MANAGED, Settings())
-    operator._version = FollowedVersion("v1.33.0")
-
-    async def version(api: ApiClient, stop: asyncio.Event) -> str:
-        return answered
-
-    operator._read_version = version  # type: ignore[method-assign]
-    async with ApiClient(api.credentials(), field_manager="me") as client:
-        await operator._recall_version(client, asyncio.Event())
-    assert (operator._version.text, operator._version.newer) == (followed, newer)
-
-
-def _undecided(monkeypatch: pytest.MonkeyPatch, chosen: Platform | None) -> Operator:
-    """An operator that started before there was a node."""
-    monkeypatch.setattr(process, "DECIDE_SECONDS", 0.01)
-    operator = object.__new__(Operator)
-    nothing = recognize(infrastructure=False, nodes=[])
-    operator._decision = decide(chosen, nothing, Remembered())
-    operator._platform = operator._decision.platform
-    operator._options = OperatorOptions(None, operator._platform, Settings(), chosen=chosen)
-    operator._wake = lambda urgent: None  # type: ignore[method-assign,misc]
-    return operator
-
-
-def _eks_node(api: FakeApi) -> None:
-    api.put(NODES, "a", labels={"eks.amazonaws.com/nodegroup": "x"})
-
-
-async def test_nodes_that_appear_later_name_the_provider(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operator, stop = _undecided(monkeypatch, MANAGED), asyncio.Event()
-    api.served |= {NODES}
-    async with ApiClient(api.credentials(), field_manager="me") as client:
-        deciding = asyncio.create_task(operator._decide_later(client, stop))
-        await asyncio.sleep(0.2)
-        assert not deciding.done(), "there is no node yet"
-        _eks_node(api)
-        await asyncio.wait_for(deciding, 20)
-    assert operator._decision is not None
-    assert operator._decision.used.provider == "EKS"
-    assert not stop.is_set()
-
-
-async def test_nodes_that_show_another_platform_end_the_process(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its container starts again, for that platform."""
-    operator, stop = _undecided(monkeypatch, None), asyncio.Event()
-    api.served |= {NODES}
-    _eks_node(api)
-    async with ApiClient(api.credentials(), field_manager="me") as client:
-        await asyncio.wait_for(operator._decide_later(client, stop), 20)
-    assert stop.is_set()
-
-
-async def test_a_decided_platform_needs_no_further_request(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    operator = _undecided(monkeypatch, MANAGED)
-    found = recognize(infrastructure=False, nodes=[NodeMarks("a")])
-    operator._decision = decide(MANAGED, found, Remembered())
-    await asyncio.wait_for(operator._decide_later(None, asyncio.Event()), 1)  # type: ignore[arg-type]
-
-
 class Leading:
     """An operator whose work is to wait, and when it did; two processes share the Lease."""
 
@@ -208,7 +83,8 @@ class Leading:
         operator._metrics = OperatorMetrics("v0")
         clock: Any = SimpleNamespace(now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
         operator._clock = clock
-        operator._reconciled_at = 1.0
+        operator._health = health = ReconcileHealth()
+        health.executed(())
         operator._work = self._work  # type: ignore[method-assign,assignment]
 
     async def run(self) -> None:
@@ -219,7 +95,7 @@ class Leading:
         await self.elector.release()
 
     async def _work(self, *_: Any) -> None:
-        assert self.operator._reconciled_at is None, "the state of the last leader"
+        assert self.operator._health.problem(), "the state of the last leader"
         began = now()
         try:
             await self.stop.wait()
