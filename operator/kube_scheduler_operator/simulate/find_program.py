@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ..config.language.versions import Version
+from ..config.language.versions import DEFAULT_VERSION, Version
 from .process import PROGRAM, SimulationError, binary_version
 
 _ALL_COMPONENTS: Final = "controlplane"
@@ -23,7 +23,8 @@ def find_binary(path: str | None, version: str = "") -> Path:
     """Return the kube-scheduler to run: `path`, else of $KUBEBUILDER_ASSETS, $PATH or the cache.
 
     `path` is what the user chose, as is $KUBEBUILDER_ASSETS; `version` is that of the cluster: of
-    the other programs, the one with the nearest version is chosen.
+    the other programs, the one with the nearest version is chosen. If it is not known, that is the
+    one of $PATH.
 
     Raises:
         SimulationError: no program was found, or `path` is not a program.
@@ -39,7 +40,7 @@ def find_binary(path: str | None, version: str = "") -> Path:
             "no kube-scheduler was found: name one with --kube-scheduler PATH; the program of a "
             "release is at https://dl.k8s.io/release/v1.35.4/bin/linux/amd64/kube-scheduler"
         )
-    if programs[0] == program_of_environment():
+    if not version or programs[0] == program_of_environment():
         return programs[0]
     return min(programs, key=lambda program: _distance(program, version))
 
@@ -53,14 +54,15 @@ def program_of_environment() -> Path | None:
 def candidates(version: str) -> Iterator[Path]:
     """Yield programs of $KUBEBUILDER_ASSETS, $PATH and the cache, those nearest to `version` first.
 
-    Without a version, the newest of the cache comes first.
+    Without a version, those of the cache follow that are nearest to `DEFAULT_VERSION`.
     """
     if (program := program_of_environment()) is not None:
         yield program
     if on_path := shutil.which(PROGRAM):
         yield Path(on_path).absolute()
-    cached = (path for path in _cached() if os.access(path, os.X_OK))
-    yield from sorted((path.absolute() for path in cached), key=lambda p: _distance(p, version))
+    wanted = version or DEFAULT_VERSION
+    cached = (path.absolute() for path in _cached() if os.access(path, os.X_OK))
+    yield from sorted(cached, key=lambda path: _distance(path, wanted))
 
 
 def _distance(program: Path, version: str) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kube_scheduler_operator.config.language.versions import DEFAULT_VERSION
 from kube_scheduler_operator.simulate import process
 from kube_scheduler_operator.simulate.find_program import find_binary
 from kube_scheduler_operator.simulate.process import (
@@ -94,13 +95,26 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("wanted", "chosen"),
-    [("", "v1.37.2"), ("v1.34.9", "v1.34.4"), ("v1.36.0", "v1.36.3"),
+    [("v1.34.9", "v1.34.4"), ("v1.36.0", "v1.36.3"),
      ("v1.35.4", "v1.36.3"), ("v1.30.0", "v1.34.4"), ("v1.40.0", "v1.37.2")],
 )  # fmt: skip
 def test_the_program_with_the_nearest_version_is_chosen(
     programs: Path, wanted: str, chosen: str
 ) -> None:
     assert find_binary(None, wanted).parent.name.startswith(f"{chosen}-")
+
+
+def test_a_program_of_the_version_for_which_files_are_checked_decides_where_nothing_shows_one(
+    programs: Path,
+) -> None:
+    """So `why` and `validate` are about the same version, unless the $PATH has a program."""
+    for version in ("1.35.1", "1.35.4"):
+        folder = programs / "cache" / "build" / f"v{version}-0123"
+        folder.mkdir()
+        script(folder, f"echo Kubernetes v{version}")
+    assert find_binary(None).parent.name.startswith(f"v{DEFAULT_VERSION}.")
+    other = script(programs, "echo Kubernetes v1.37.2")
+    assert find_binary(None) == other
 
 
 def test_what_the_user_names_comes_before_the_version(

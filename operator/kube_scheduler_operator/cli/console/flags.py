@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from ...config.language.versions import DEFAULT_VERSION
 from .errors import UsageError, named
 from .output import print_remark
 
 if TYPE_CHECKING:
     from ...config.language.versions import Version
     from ...config.lint.checks import CheckOptions
-
-DEFAULT_VERSION: Final = "1.35"
-"""The version of kube-scheduler that files are checked for, unless a flag sets another one."""
 
 
 def add_cluster_flags(parser: argparse.ArgumentParser, *, several: bool = False) -> None:

@@ -12,6 +12,9 @@ MINORS_BEHIND: Final = 1
 https://kubernetes.io/releases/version-skew-policy/
 """
 
+DEFAULT_VERSION: Final = "1.35"
+"""The minor version that decides about files where neither a flag nor the files show one."""
+
 _VERSION: Final = re.compile(
     r"v?(?P<major>0|[1-9]\d*)\.(?P<minor>0|[1-9]\d*)(?:\.(?P<patch>0|[1-9]\d*))?"
     r"(?:-(?P<pre>(?:alpha|beta|rc)\.\d+)(?![0-9A-Za-z.]))?(?:[-+][0-9A-Za-z.+_-]+)?"
