@@ -260,7 +260,7 @@ def _reports_again(situation: Situation) -> None:
     situation.patches.append((path, {"status": {"conditions": [READY]}}))
 
 
-@kind("the kubelet of the node does not report: taints", "make the kubelet Ready", _reports_again)
+@kind("the kubelet of the node does not report: taint", "make the kubelet Ready", _reports_again)
 def a_volume_on_a_node_whose_kubelet_is_silent(situation: Situation) -> None:
     key = "node.kubernetes.io/unreachable"
     situation.bound_claim(HOST, situation.name("a"))
