@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...base.findings import did_you_mean
 from ...base.foreign_text import foreign
 from ...base.limits import FOREIGN_NAME
 from ...simulate.decisions import NO_SCHEDULER
@@ -148,6 +149,12 @@ def _without_scheduler(explanation: Diagnosis) -> Iterator[str]:
     )
     if explanation.refused:
         yield f"{explanation.refused}."
+    elif not explanation.node:
+        meant = did_you_mean(name, explanation.profiles).replace("; did", "Did")
+        yield (
+            f"{meant} Correct it where the Pod is made (spec.template.spec.schedulerName), or run "
+            "a scheduler that serves it."
+        ).lstrip()
 
 
 def _gate_lines(explanation: Diagnosis) -> Iterator[str]:

@@ -158,10 +158,12 @@ async def test_a_configuration_in_files_is_of_the_scheduler_that_serves_its_name
 async def test_a_pod_on_a_node_waits_for_no_scheduler(world: World) -> None:
     waits = await world.run("why", "-n", "shop", f"waits-{UNKNOWN}")
     assert "It waits until one does" in waits.out
+    assert "Correct it where the Pod is made (spec.template.spec.schedulerName)" in waits.out
     runs = await world.run("why", "-n", "shop", f"runs-{UNKNOWN}")
     assert "runs on node n1" in runs.out
     assert f'No scheduler serves its spec.schedulerName "{UNKNOWN}"' in runs.out
     assert "It waits" not in runs.out
+    assert "spec.template.spec.schedulerName" not in runs.out
 
 
 @pytest.mark.parametrize("kind", [SECONDARY_SCHEDULERS, SCHEDULER_PROFILES])

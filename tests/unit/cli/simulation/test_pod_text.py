@@ -20,7 +20,7 @@ def text(answer: Diagnosis) -> str:
 
 def test_what_a_tenant_writes_takes_few_lines() -> None:
     no_scheduler = Diagnosis("shop/p", "x" * 200_000, decision=Decision(reason=NO_SCHEDULER))
-    assert len(text(no_scheduler)) < FOREIGN_NAME + 200
+    assert len(text(no_scheduler)) < FOREIGN_NAME + 300
     gates = [f"{'x' * 100_000}{number}/gate" for number in range(2000)]
     gated = Diagnosis("shop/p", "s", gates=gates, gates_removed_by=["its controller does"])
     assert "…, … and 1990 more.\n" in text(gated).replace('"', "")
