@@ -108,6 +108,12 @@ def has_gate(version: Version, name: str) -> bool | None:
     return False if removed or version.patch <= record.patches[version.minor] else None
 
 
+def versions_with_gate(name: str) -> tuple[int, int] | None:
+    """Return the first and the last recorded minor of 1.x that has a gate; None: none has it."""
+    minors = _record().minors.get(name)
+    return (min(minors), max(minors)) if minors else None
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     default: bool

@@ -13,7 +13,7 @@ from typing import Final
 from ...base.cipher_suites import IANA
 from ...base.findings import WARNING, Problem, did_you_mean, listing
 from ...base.go_values import boolean, duration_text, integer, nanoseconds, seconds
-from .feature_gates import Gates, has_gate, known_gates, parse_gates
+from .feature_gates import Gates, has_gate, known_gates, parse_gates, versions_with_gate
 from .literal_fixes import duration_fix, type_fix
 from .schema import TIMINGS
 from .versions import Version
@@ -439,13 +439,24 @@ def _impossible_gates(
         if name not in known:
             if has_gate(version, name) is None:
                 continue  # left to the preflight
-            hint = did_you_mean(name, known) or "; remove it"
-            message = f"kube-scheduler {version.short} has no feature gate {name}{hint}"
+            hint = _other_versions(name, version) or did_you_mean(name, known)
+            fix = hint if "; " in hint else f"{hint}; remove it"
+            message = f"kube-scheduler {version.short} has no feature gate {name}{fix}"
             yield Problem(UNKNOWN_FEATURE_GATE, ("feature-gates", name), message)
         elif known[name] not in (None, value):
             locked = str(known[name]).lower()
             message = f"feature gate {name} is locked to {locked} in {version.short}; remove it"
             yield Problem(INVALID_ARGUMENT, ("feature-gates", name), message)
+
+
+def _other_versions(name: str, version: Version) -> str:
+    """Say when another version added or removed a gate; empty if none on record has it."""
+    minors = versions_with_gate(name)
+    if minors is None:
+        return ""
+    first, last = minors
+    added = first > version.minor
+    return f", which was {f'added in 1.{first}' if added else f'removed in 1.{last + 1}'}"
 
 
 def _unmet_gates(gates: Gates) -> Iterator[Problem]:

@@ -27,6 +27,9 @@ _UNITS: Final[Mapping[str, tuple[int, str]]] = {
 _PART: Final = re.compile(r"([0-9]+)([a-z]*)")
 _MOST_DIGITS: Final = 19  # of the longest duration in nanoseconds, 2^63 - 1
 
+_MILLISECOND: Final = 10**6
+"""Nanoseconds, in which a Policy writes durations."""
+
 
 def type_fix(value: Any, expected: str) -> str:
     """Suggest how to correct a value of another type.
@@ -50,6 +53,9 @@ def type_fix(value: Any, expected: str) -> str:
         number = _NUMBER.fullmatch(value) if isinstance(value, str) else None
         return f"write {number[1]}" if number else f"write {expected}"
     if expected.startswith("a duration"):
+        if isinstance(value, int) and value >= _MILLISECOND and not value % _MILLISECOND:
+            parts = divmod(value // _MILLISECOND, 1000)
+            return f"write {parts[0]}s" if not parts[1] else f"write {value // _MILLISECOND}ms"
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         is_possible = is_number and abs(value) < 10**_MOST_DIGITS
         return duration_fix(f"{value:g}" if is_possible else "")

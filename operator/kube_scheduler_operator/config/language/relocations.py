@@ -61,8 +61,12 @@ _REMOVED: Final[Mapping[str, str]] = {
     "[{name: DefaultPreemption}]}}}]",
     "failureDomains": "remove it: topologyKey of a rule names the domain",
     "spec": "remove this level: its fields belong at the top level",
+    "metadata": "remove it: a configuration is a file, which --config names, and no object of the "
+    "API",
 }
 """Old fields without a successor that has the same value -> the fix."""
+_OF_EVERY_FILE: Final = ("apiVersion", "kind")
+"""Fields that a configuration has where they belong: elsewhere they are too many."""
 _FLAGS: Final = dict.fromkeys(("log-level", "loglevel", "verbosity"), "v")
 """Names that people use for flags -> the flag."""
 
@@ -73,7 +77,7 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
     `kind` and `path` are those of the object that contains the field.
     """
     here = _here(kind, path)
-    if here is None:
+    if here is None or key in _OF_EVERY_FILE:
         return ""
     if renamed := _renamed(key, value, here) or _plugin_field(key, value, here):
         return renamed

@@ -148,6 +148,8 @@ def test_curves_are_unique_numbers(value: str) -> None:
     [
         ("StorageCapacityScorin=true", 'did you mean "StorageCapacityScoring"?'),
         ("kube:NoSuchThing=true", "has no feature gate NoSuchThing; remove it"),
+        ("WorkloadAwarePreemption=true", "WorkloadAwarePreemption, which was added in 1.36; "),
+        ("SizeMemoryBackedVolumes=true", "SizeMemoryBackedVolumes, which was removed in 1.35; "),
         ("DynamicResourceAllocation=false", "is locked to true in 1.35"),
     ],
 )

@@ -240,3 +240,14 @@ def test_a_level_with_another_meaning_is_not_removed() -> None:
 )
 def test_a_level_too_many_is_removed(config: dict[str, Any], where: str) -> None:
     assert f"remove this level: its fields belong {where}" in fixes(config)
+
+
+@pytest.mark.parametrize("key", ["apiVersion", "kind"])
+def test_the_type_of_an_entry_is_not_to_be_moved_to_that_of_the_file(key: str) -> None:
+    extender = {"urlPrefix": "http://localhost", "filterVerb": "f", key: "v1beta1"}
+    assert fixes({"extenders": [extender]}) == ["remove it"]
+
+
+def test_a_file_has_no_metadata() -> None:
+    (fix,) = fixes({"metadata": {"name": "mine"}})
+    assert "a file, which --config names" in fix

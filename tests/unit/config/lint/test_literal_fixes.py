@@ -32,6 +32,8 @@ def errors(text: str) -> list[FileFinding]:
         ("enableProfiling: %s", "0", "false"),
         ("clientConnection: {qps: %s}", "'50'", "50"),
         ("leaderElection: {leaseDuration: %s}", "15", "15s"),
+        ("leaderElection: {leaseDuration: %s}", "30000000000", "30s"),
+        ("leaderElection: {leaseDuration: %s}", "15500000000", "15500ms"),
         ("leaderElection: {leaseDuration: %s}", "15 s", "15s"),
         ("leaderElection: {leaseDuration: %s}", "15sec", "15s"),
         ("leaderElection: {leaseDuration: %s}", "15S", "15s"),

@@ -17,10 +17,13 @@ from ....base.findings import Path, Problem, did_you_mean, listing
 from ....base.objects import entries, mapping
 from ..decode import INVALID, decode_problems, decoded, read
 from ..plugins.effective_plugins import (
+    MULTI_POINT,
+    WILDCARD,
     EffectivePlugins,
     configured_plugins,
     effective_plugins,
     listed_plugins,
+    read_set,
 )
 from ..plugins.in_tree_plugins import (
     INVALID_PLUGINS,
@@ -45,6 +48,8 @@ CACHE_SIZE: Final = 1024
 """Cached results per function: a cluster can have hundreds of profiles, and an edit changes one."""
 
 FIT: Final = "NodeResourcesFit"
+_QUEUE_SORT: Final = "queueSort"
+_DEFAULT_SORTER: Final = "PrioritySort"
 _NEVER_MATCHING: Final = f"{FIT}Args"
 """kube-scheduler's validatePluginConfig has this key instead of the plugin's name, and compares the
 type of the arguments with one that they never have."""
@@ -183,7 +188,7 @@ def _rules(
 ) -> Iterator[Problem]:
     yield from validate_percentages(profile, target)
     yield from _plugin_lists(profile, target)
-    yield from _framework(effective, target)
+    yield from _framework(profile, effective, target)
     yield from _plugin_config(profile, effective, target, ignores=ignores)
     if ignores and FIT not in (*effective.named, *_configured(profile)):
         message = "extenders with ignoredByScheduler resources require NodeResourcesFit; enable it"
@@ -232,26 +237,55 @@ def _unknown_plugin(name: str, target: Target) -> str:
     return f'kube-scheduler 1.{minor} has no plugin "{name}"{hint or "; remove it"}'
 
 
-def _framework(effective: EffectivePlugins, target: Target) -> Iterator[Problem]:
+def _framework(
+    profile: Mapping[str, Any], effective: EffectivePlugins, target: Target
+) -> Iterator[Problem]:
     for point, name in dict.fromkeys(effective.duplicates):
         yield Problem(
             DUPLICATE, ("plugins", point), f'plugin "{name}" is enabled twice; remove one'
         )
     version = target.gates.version
-    if effective.unknown or not (on_record(version) or newer_than_recorded(version)):
-        return  # the extension points of unknown plugins are unknown
+    if not (on_record(version) or newer_than_recorded(version)):
+        return
+    sorters = _queue_sorters(profile, effective, target)
+    if len(sorters) > 1:
+        message = f"{' and '.join(sorters)} are enabled, and a queue has one queueSort plugin"
+        fix = "add PrioritySort to disabled" if _DEFAULT_SORTER in sorters else "remove others"
+        yield Problem(INVALID_PROFILE, ("plugins", _QUEUE_SORT), f"{message}; {fix}")
+    if not sorters and _are_known(effective.unknown, target):
+        message = "no queueSort plugin is enabled; enable PrioritySort"
+        yield Problem(INVALID_PROFILE, ("plugins", _QUEUE_SORT), message)
+    if effective.unknown:
+        return  # their extension points are unknown
     for point, weights in effective.weights.items():
         if any(total < 0 for total in list(accumulate(weights))[:-1]):
             # kube-scheduler's overflow check of the sum fails then.
             message = "a negative weight makes the sum of the weights negative; use 1 or more"
             yield Problem(INVALID_PROFILE, ("plugins", point), message)
-    sorters = [entry.name for entry in effective.points["queueSort"]]
-    if len(sorters) != 1:
-        message = f"{len(sorters)} queueSort plugins are enabled, not one; enable PrioritySort only"
-        yield Problem(INVALID_PROFILE, ("plugins", "queueSort"), message)
     if not effective.points["bind"]:
         message = "no bind plugin is enabled; enable DefaultBinder"
         yield Problem(INVALID_PROFILE, ("plugins", "bind"), message)
+
+
+def _are_known(names: Sequence[str], target: Target) -> bool:
+    """Report whether the extension points of all plugins are on record."""
+    own = target.known
+    return not names or (own is not None and not own.newer and own.plugins.keys() >= set(names))
+
+
+def _queue_sorters(
+    profile: Mapping[str, Any], effective: EffectivePlugins, target: Target
+) -> list[str]:
+    """Return the queueSort plugins that are known: an unknown one at multiPoint may be another."""
+    sorters = [entry.name for entry in effective.points[_QUEUE_SORT]]
+    own = target.known.plugins if target.known is not None else {}
+    lists = profile.get("plugins") or {}
+    here, multi = read_set(lists.get(_QUEUE_SORT)), read_set(lists.get(MULTI_POINT))
+    excluded = {*here.disabled, *sorters}
+    if WILDCARD in here.disabled:
+        return sorters
+    more = dict.fromkeys(entry.name for entry in multi.enabled if entry.name not in excluded)
+    return sorters + [name for name in more if name in own and _QUEUE_SORT in own[name].points]
 
 
 def _plugin_config(

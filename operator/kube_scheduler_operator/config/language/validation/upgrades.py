@@ -32,8 +32,8 @@ class VersionRefusal(NamedTuple):
 def version_refusal(
     version: Version, place: Sequence[str], message: str, text: str
 ) -> VersionRefusal:
-    """Return an error of a version; `message` has the version, as that of other versions has."""
-    return VersionRefusal((*place, message.replace(version.short, "")), text)
+    """Return an error of a version; `message` first has the version, as that of others has."""
+    return VersionRefusal((*place, message.replace(version.short, "", 1)), text)
 
 
 @dataclass(frozen=True, slots=True)

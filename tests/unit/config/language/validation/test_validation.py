@@ -14,6 +14,7 @@ from kube_scheduler_operator.config.language.versions import Version
 
 from .....configurations.by_hand import FIT, args, plugins, profile
 
+PLUGINS = "scheduler-plugins:v0.34.7"
 TYPE = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
@@ -214,6 +215,25 @@ def test_messages_contain_the_fix(config: Any, minor: int, fix: str) -> None:
 def test_a_custom_image_may_have_more_plugins(config: Any) -> None:
     assert found(config) != []
     assert found(config, target(stock=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("lists", "scheduler", "message"),
+    [
+        (plugins("queueSort", "Mine"), "", "PrioritySort and Mine are enabled"),
+        (plugins("queueSort", "Mine", disabled=("*",)), "", ""),
+        (plugins("multiPoint", "Mine"), "", ""),
+        (plugins("multiPoint", "Coscheduling"), PLUGINS, "PrioritySort and Coscheduling are"),
+        (plugins("multiPoint", "Coscheduling", disabled=("PrioritySort",)), PLUGINS, ""),
+        (plugins("multiPoint", "SySched", disabled=("PrioritySort",)), PLUGINS, "no queueSort"),
+        (plugins("multiPoint", "Mine", disabled=("PrioritySort",)), "", ""),
+    ],
+)
+def test_a_queue_has_one_queue_sort_plugin(lists: Any, scheduler: str, message: str) -> None:
+    """NewFramework of 1.34 exits with another number; a custom image may add one of its own."""
+    image = Target(target(34).gates, stock=False, scheduler=scheduler)
+    problems = validate_config({**TYPE, **lists}, image)
+    assert [message in problem.message for problem in problems] == ([True] if message else [])
 
 
 def test_an_unrecorded_version_may_have_more_fields() -> None:
