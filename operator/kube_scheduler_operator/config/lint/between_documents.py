@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...base.findings import WARNING, Path, Problem, did_you_mean
+from ...base.findings import WARNING, Path, Problem, did_you_mean, listing
 from ...base.objects import entries
 from ...base.source.reader import Document
 from ..language.schema import DEFAULT_SCHEDULER, KIND
@@ -83,7 +83,12 @@ def check_elections(
                 f"{reader.label} has {reader.replicas} replicas without leader election: each "
                 "places the same pods"
             )
-            fix = "set leaderElect to true, or replicas to 1"
+            switch = (
+                "remove --leader-elect=false, which replaces the value in the file"
+                if reader.last("leader-elect") is not None
+                else "set leaderElect to true"
+            )
+            fix = f"{switch}, or set replicas to 1"
             where = ("leaderElection", "leaderElect")
             yield item, Problem(SEVERAL_ACTIVE, where, message, fix, WARNING)
         elif lease is not None:
@@ -164,20 +169,33 @@ _PODS: Final[tuple[Path, ...]] = (
 
 
 def check_scheduler_names(
-    configs: Sequence[Mapping[str, Any]], items: Sequence[Item]
+    configured: Sequence[tuple[Item, Mapping[str, Any]]], items: Sequence[Item]
 ) -> Iterator[tuple[Item, Problem]]:
-    """Warn about Pods whose schedulerName is similar to one that valid configurations serve."""
-    served = {name for config in configs for name in scheduler_names(config)}
+    """Warn about Pods whose schedulerName is nearly one that valid configurations serve.
+
+    Or the name of the workload that reads one, which is not a schedulerName.
+    """
+    served = {name for _, config in configured for name in scheduler_names(config)}
+    workloads = {
+        item.reader.label.rpartition(" ")[2]: (item.reader.label, listing(scheduler_names(config)))
+        for item, config in configured
+        if item.reader is not None and item.reader.account
+    }
     for item in items if served else ():
         for path in _PODS:
             name = text(at(item.value, *path, "schedulerName"))
             if not name or name in served or name == DEFAULT_SCHEDULER:
                 continue
             hint = did_you_mean(name, served).removeprefix("; ")
+            if name in workloads:
+                workload, names = workloads[name]
+                hint = f"{workload} has this name, but its profile has another: write {names}"
             if hint and group_kind(item.value)[1] != "SchedulerProfile":
+                owner = label_of(item.value)
+                waiting = f"{owner} stays" if item.kind == "Pod" else f"the Pods of {owner} stay"
                 message = (
-                    f'no profile of these files has the schedulerName "{name}": the Pods of '
-                    f"{label_of(item.value)} stay Pending, without an event"
+                    f'no profile of these files has the schedulerName "{name}": {waiting} '
+                    "Pending, without an event"
                 )
                 where = (*path, "schedulerName")
                 yield item, Problem(UNKNOWN_SCHEDULER_NAME, where, message, hint, WARNING)

@@ -40,8 +40,7 @@ def check_command(
     """Report problems of kube-scheduler's command line; paths are those of the document."""
     if command.program != KUBE_SCHEDULER:
         return
-    version = command.version or (item.place.version if item.place else None)
-    gates = gates_of(options.gates, options.version_of(version), command)
+    gates = gates_of(options.gates, options.version_of(command.version), command)
     stock = options.stock and stock_of(command)
     known = known_scheduler(command)
     own = known.own_flags if known else frozenset()

@@ -156,10 +156,11 @@ class _Sorted:
         if _only_starts_volcano(contents):
             self.others.append((item, of_volcano()))
             return
-        if contents.problems or _starts_kube_scheduler(contents):
+        has_its_configuration = any(part.command is not None for part in contents.parts)
+        if contents.problems or (_starts_kube_scheduler(contents) and not has_its_configuration):
             label = next((command.label for command in contents.commands), "document")
             self.documents.append((item.file, item.kind or label))
-        # Otherwise it only holds others, which are counted themselves.
+        # Otherwise it only has others, which are counted themselves.
         self.findings += [_diagnosis(item, problem) for problem in contents.problems]
 
     def _take_object(self, item: Item, source: Source) -> None:
@@ -283,7 +284,7 @@ def _check(
         yield from ((item, problem) for problem in check_command(item, command, readers, options))
     configured = [(item, process.config) for item, process in processes if item.kind == KIND]
     yield from check_elections(configured, readers.items)
-    yield from check_scheduler_names([config for _, config in configured], readers.items)
+    yield from check_scheduler_names(configured, readers.items)
 
 
 def _diagnosis(item: Item, problem: Problem) -> FileFinding:

@@ -47,7 +47,7 @@ class Source:
     """A file, or a text or a part of one."""
 
     file: str  # the display name of the file
-    content: str | bytes  # the text; empty for a part
+    content: str | bytes  # the text; of a part that of which it is a part
     place: Embedding | None = None  # where in the file it is; None: it is the file
     items: list[Item] = field(default_factory=list)  # the documents that are objects
     problems: list[FileFinding] = field(default_factory=list)  # of the text, not of a document
@@ -174,7 +174,11 @@ def _inside(
     for index, contents in list(source.contents.items()):
         item, kept = source.items[index], []
         for part in contents.parts:
-            yield _part(source, item, part, contents)
+            inner = _part(source, item, part, contents, own)
+            nested = list(_inside(inner, minor, own, readers, depth + 1))
+            if inner.problems or _is_ours(inner):
+                yield inner
+                yield from nested
         for text in contents.texts:
             reader = readers.of_text(text)
             if reader is not None and names_text(reader, text):
@@ -193,15 +197,21 @@ def _inside(
         source.contents[index] = replace(contents, texts=tuple(kept))
 
 
-def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
+def _part(
+    source: Source, item: Item, part: Part, contents: Contents, own: Callable[[Item], bool]
+) -> Source:
     place = Embedding(part, item.document.root.position, outer=source.place)
     document = Document(part.root)
     reader = contents.commands[part.command] if part.command is not None else None
     value = document.value
-    inner = Source(source.file, "", place, first=document)
+    inner = Source(source.file, source.content, place, first=document)
     if isinstance(value, Mapping):
         inner.items.append(Item(source.file, document, value, place, reader))
-        inner.problems += _of_a_template(inner.items[0])
+        form = None if own(inner.items[0]) else read_form(document)
+        if form is not None:
+            inner.contents[0] = form
+        else:
+            inner.problems += _of_a_template(inner.items[0])
     else:
         message = "the configuration must be an object"
         fix = "write its fields below, indented"
@@ -311,6 +321,8 @@ class _Reading:
         is_object = isinstance(value, Mapping)
         item = Item(source.file, document, value if is_object else {}, source.place, reader)
         contents = None if own(item) else read_form(document)
+        if contents is not None and source.place and source.place.version:
+            contents = contents.for_version(source.place.version)
         if is_object or contents:
             if contents is not None:
                 source.contents[len(source.items)] = contents

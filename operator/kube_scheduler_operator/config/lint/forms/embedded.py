@@ -16,6 +16,7 @@ import binascii
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -39,6 +40,19 @@ _STARTS: Final = re.compile(
 )
 """The line of an object, a unit or k3s' config.yaml that starts a kube-scheduler, or has kubeadm
 start one."""
+_OBJECTS: Final = frozenset(
+    {
+        "ConfigMap",
+        "Pod",
+        "Deployment",
+        "DaemonSet",
+        "StatefulSet",
+        "ClusterConfiguration",
+        "ClusterConfig",
+    }
+)
+"""Kinds of objects in other documents: lists of Jsonnet, values of charts, tasks of Ansible, and
+k0sctl's `spec.k0s.config`."""
 DEEPEST: Final = 12
 """Levels below which no chart keeps a configuration."""
 LARGEST: Final = 1 << 20
@@ -50,13 +64,22 @@ _GZIP: Final = ("gz", "gzip")
 
 def read(document: Document) -> Contents | None:
     value = value_of(document)
-    is_list = isinstance(document.root.data, list)  # a playbook of Ansible
+    is_list = isinstance(document.root.data, list)  # a playbook of Ansible, or output of Jsonnet
     if not (value or is_list) or value.get("kind") == KIND:
         return None
-    owner = label_of(value) or "file"
+    return with_embedded(document, Contents()) or None
+
+
+def with_embedded(document: Document, contents: Contents) -> Contents:
+    """Add what is anywhere else in a document to what the fields of its form have."""
+    owner = label_of(value_of(document)) or "file"
+    known = [text.at for text in contents.texts]
+    known += [outer for part in contents.parts for _, outer in part.fields]
     texts: list[Text] = []
     parts: list[Part] = []
     for path, node in _walk(document.root, (), 0, {}):
+        if any(path[: len(each)] == each for each in known):
+            continue
         if isinstance(node.data, str):
             siblings = mapping(document.data(path[:-1]))
             # Ignition has the path beside `contents`, which has the text; Ansible has `dest`.
@@ -65,8 +88,10 @@ def read(document: Document) -> Contents | None:
             content = decoded(node.data, siblings)
             texts.append(Text(path, content, target or owner, node_path=target))
         else:
-            parts.append(Part(node, owner, (((), path),)))
-    return Contents(tuple(texts), tuple(parts)) if texts or parts else None
+            parts.append(
+                Part(node, label_of(node.data) if _is_object(node) else owner, (((), path),))
+            )
+    return replace(contents, texts=(*contents.texts, *texts), parts=(*contents.parts, *parts))
 
 
 def decoded(content: str, siblings: Mapping[str, Any]) -> str:
@@ -103,6 +128,12 @@ def _is_kube_schedulers(text: str) -> bool:
     return "tiers" in text and looks_like_volcano(text)
 
 
+def _is_object(node: SourceNode) -> bool:
+    """Report whether a part of a document is an object that has a form of its own."""
+    kind = mapping(node.data).get("kind")
+    return kind in _OBJECTS and isinstance(node.data.get("apiVersion"), str)
+
+
 def _walk(
     node: SourceNode, path: Path, depth: int, parent: Mapping[str, Any]
 ) -> Iterator[tuple[Path, SourceNode]]:
@@ -111,7 +142,9 @@ def _walk(
     if isinstance(node.data, str):
         if _is_kube_schedulers(decoded(node.data, parent)):
             yield path, node
-    elif isinstance(node.data, dict) and path and node.data.get("kind") == KIND:
+    elif (
+        path and isinstance(node.data, dict) and (node.data.get("kind") == KIND or _is_object(node))
+    ):
         yield path, node
     else:
         for key, (_, child) in node.fields.items():

@@ -270,6 +270,11 @@ class Contents:
     def __bool__(self) -> bool:
         return bool(self.texts or self.parts or self.commands or self.problems)
 
+    def for_version(self, version: Version) -> Contents:
+        """Give schedulers that show no version the one of the document around this one."""
+        shown = (replace(each, version=each.version or version) for each in self.commands)
+        return replace(self, commands=tuple(shown))
+
 
 def host_mounts(volumes: Any, path: Path, target: str = "mountPath") -> Iterator[Mount]:
     """Yield the files of the node in a list of volumes with a hostPath, mounted at `target`."""

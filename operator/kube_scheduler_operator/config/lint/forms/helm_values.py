@@ -3,6 +3,8 @@
 Sources: kubernetes-sigs/scheduler-plugins 0.34.7, manifests/install/charts/as-a-second-scheduler:
 values.yaml and templates/configmap.yaml (one profile; plugins are listed at multiPoint).
 volcano-sh/volcano v1.15.1, installer/helm/chart/volcano: values.yaml and templates/scheduler.yaml.
+argoproj/argo-cd v3.2, pkg/apis/application/v1alpha1/types.go (ApplicationSourceHelm), and
+k3s-io/helm-controller v0.16, pkg/apis/helm.cattle.io/v1/types.go: values of a chart as a text.
 koordinator-sh/charts at a1963c5, versions/v1.8.0: values.yaml, templates/koord-scheduler.yaml and
 koord-scheduler-config.yaml, which has the configuration; no value replaces it.
 """
@@ -17,7 +19,7 @@ from ....base.objects import entries, mapping
 from ....base.source.reader import Document
 from ....base.source.tree import SourceNode
 from ...language.plugins.known_schedulers import owners_of
-from .document_fields import at, count, group_kind, text, value_of
+from .document_fields import at, count, group_kind, label_of, objects, text, value_of
 from .embedded import CONFIG_MAP
 from .form import (
     CommandLine,
@@ -47,12 +49,56 @@ _PATHS: Final[tuple[tuple[Path, Path], ...]] = (
 _PRODUCT: Final = "scheduler-plugins"
 _IMAGE: Final = "registry.k8s.io/scheduler-plugins/kube-scheduler"
 """The image of the chart; its tag is the chart's version."""
+_PLUGINS: Final[Mapping[str, tuple[str, ...]]] = {
+    "enabled": (
+        "Coscheduling", "CapacityScheduling", "NodeResourceTopologyMatch",
+        "NodeResourcesAllocatable",
+    ),
+    "disabled": ("PrioritySort",),
+}  # fmt: skip
+"""The lists of the chart, for those that the values do not have."""
 _VALUES: Final = frozenset({"scheduler", "controller", "plugins", "pluginConfig", "global"})
-_HOLDERS: Final[Mapping[tuple[str, str], Path]] = {
-    ("helm.toolkit.fluxcd.io", "HelmRelease"): ("spec", "values"),
-    ("argoproj.io", "Application"): ("spec", "source", "helm", "valuesObject"),
+_HELM_RELEASE: Final = ("helm.toolkit.fluxcd.io", "HelmRelease")
+_HELM_CHARTS: Final = (("helm.cattle.io", "HelmChart"), ("helm.cattle.io", "HelmChartConfig"))
+_APPLICATIONS: Final[Mapping[tuple[str, str], Path]] = {
+    ("argoproj.io", "Application"): ("spec",),
+    ("argoproj.io", "ApplicationSet"): ("spec", "template", "spec"),
 }
-"""(API group, kind) -> where an object has the values of a chart."""
+"""(API group, kind) -> the spec of the Application that it has."""
+
+
+def _values_objects(document: Document) -> Iterator[Path]:
+    """Yield where a document has values of a chart as an object: a file of values is one itself."""
+    kind = group_kind(value_of(document))
+    if kind == _HELM_RELEASE:
+        yield ("spec", "values")
+    elif kind in _APPLICATIONS:
+        yield from ((*path, "valuesObject") for path in _helm_of_application(document))
+    else:
+        yield ()
+
+
+def _helm_of_application(document: Document) -> Iterator[Path]:
+    whole = value_of(document)
+    spec = _APPLICATIONS[group_kind(whole)]
+    yield (*spec, "source", "helm")
+    for index, _ in objects(at(whole, *spec, "sources")):
+        yield (*spec, "sources", index, "helm")
+
+
+def read_values_texts(document: Document) -> Contents | None:
+    """Read the values of a chart that an Application or k3s' HelmChart has as a text."""
+    whole = value_of(document)
+    kind = group_kind(whole)
+    paths: list[Path] = []
+    if kind in _HELM_CHARTS:
+        paths.append(("spec", "valuesContent"))
+    elif kind in _APPLICATIONS:
+        paths += ((*path, "values") for path in _helm_of_application(document))
+    written = ((path, text(document.data(path))) for path in paths)
+    owner = label_of(whole)
+    texts = tuple(Text(path, values, owner) for path, values in written if values)
+    return Contents(texts=texts) if texts else None
 
 
 def read_scheduler_plugins(document: Document) -> Contents | None:
@@ -60,24 +106,24 @@ def read_scheduler_plugins(document: Document) -> Contents | None:
 
     The values are a file, or part of an object that installs the chart.
     """
-    whole = value_of(document)
-    root: Path = _HOLDERS.get(group_kind(whole), ())
-    value = mapping(at(whole, *root))
-    if not _is_of_scheduler_plugins(value):
-        return None
+    for root in _values_objects(document):
+        value = mapping(document.data(root))
+        if _is_of_scheduler_plugins(value):
+            return _of_scheduler_plugins(document, root, value)
+    return None
+
+
+def _of_scheduler_plugins(document: Document, root: Path, value: Mapping[str, Any]) -> Contents:
     position = document.position(root)
     profile: dict[str, Any] = {
         "schedulerName": node_at(document, (*root, "scheduler", "name"))
         or "scheduler-plugins-scheduler"
     }
-    lists = {key: node_at(document, (*root, "plugins", key)) for key in ("enabled", "disabled")}
-    named = {
-        key: assembled([_named(item) for item in node.items], node.position)
-        for key, node in lists.items()
-        if node is not None
-    }
-    if named:
-        profile["plugins"] = {"multiPoint": named}
+    lists = {}
+    for key, default in _PLUGINS.items():
+        node = node_at(document, (*root, "plugins", key)) or assembled([*default], position)
+        lists[key] = assembled([_named(item) for item in node.items], node.position)
+    profile["plugins"] = {"multiPoint": lists}
     config = node_at(document, (*root, "pluginConfig"))
     if config is not None:
         profile["pluginConfig"] = config

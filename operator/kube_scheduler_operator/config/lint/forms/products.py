@@ -41,7 +41,6 @@ from .document_fields import (
     text,
     value_of,
     version_of,
-    version_of_image,
 )
 from .flags import of_map, of_names, of_words, word_problems
 from .form import (
@@ -98,7 +97,7 @@ def read_talos(document: Document) -> Contents | None:
 def _talos_scheduler(document: Document, path: Path, label: str) -> Contents:
     spec = at(value_of(document), *path)
     image = text(at(spec, "image"))
-    version = version_of_image(image)
+    version = stock_version(image)
     arguments = tuple(of_map(at(spec, "extraArgs"), (*path, "extraArgs")))
     problems = []
     for flag in arguments:

@@ -24,8 +24,10 @@ from .document_fields import (
 )
 from .flags import of_map, of_pairs
 from .form import CommandLine, CommandLineFlag, Contents, Mount
+from .workload import stock_version
 
 _SCHEDULER_ARG: Final = "kube-scheduler-arg"
+_DATA_OF_K3S: Final = "/var/lib/rancher/k3s"
 _OWN_KEYS: Final = ("disable-scheduler", "kube-scheduler-image", _SCHEDULER_ARG)
 
 
@@ -68,7 +70,7 @@ def _server(
         at=where,
         mounts=None,  # k3s runs it on the node; RKE2 mounts each file that a flag names
         image=image,
-        version=version_of(release) or version_of_image(image),
+        version=version_of(release) or stock_version(image),
         namespace="kube-system",
         given=_given("rke2" if is_rke2 else "k3s"),
     )
@@ -136,7 +138,7 @@ def read_k3d(document: Document) -> Contents:
         name, _, flag = text(entry.get("arg")).lstrip("-").partition("=")
         if name == _SCHEDULER_ARG:
             arguments += of_pairs(flag, (*path, index, "arg"))
-    mounts = []
+    mounts = [Mount(_DATA_OF_K3S, "", _DATA_OF_K3S)]
     for index, entry in objects(value.get("volumes")):
         host, _, target = text(entry.get("volume")).partition(":")
         target = target.partition(":")[0]

@@ -25,6 +25,8 @@ class Form:
     reader: Callable[[Document], Contents | None]  # returns None for a document of another form
     api_group: str = ""  # of its documents; empty: the reader recognizes them
     kind: str = ""
+    # whether its documents may have files and objects in other fields, as those of products have
+    holds_others: bool = True
 
     def read(self, document: Document) -> Contents | None:
         """Return what a document contains for kube-scheduler; None: it has another form."""
@@ -34,9 +36,9 @@ class Form:
 
 
 FORMS: Final = (
-    Form(embedded.read_config_map),
-    Form(kustomize.read),
-    Form(workload.read),
+    Form(embedded.read_config_map, holds_others=False),
+    Form(kustomize.read, holds_others=False),
+    Form(workload.read, holds_others=False),
     Form(products.read_aks, "aks.azure.com", "SchedulerConfiguration"),
     Form(kubeadm.read),
     Form(kubeadm.read_patch),
@@ -56,7 +58,8 @@ FORMS: Final = (
     Form(helm_values.read_scheduler_plugins),
     Form(helm_values.read_volcano),
     Form(helm_values.read_koordinator),
-    Form(embedded.read),
+    Form(helm_values.read_values_texts),
+    Form(embedded.read, holds_others=False),
 )
 """In the order in which they are tried; the last one accepts any document."""
 
@@ -66,5 +69,5 @@ def read_form(document: Document) -> Contents | None:
     for form in FORMS:
         contents = form.read(document)
         if contents is not None:
-            return contents
+            return embedded.with_embedded(document, contents) if form.holds_others else contents
     return None

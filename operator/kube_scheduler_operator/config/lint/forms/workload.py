@@ -51,6 +51,8 @@ _IMAGES: Final = re.compile(
     r"(^|/)(kube-scheduler|koord-scheduler|vc-scheduler|crane-scheduler)$|scheduler-plugins"
 )
 """crane-scheduler starts as `/scheduler`."""
+_STOCK: Final = ("kube-scheduler", "hardened-kubernetes", "hyperkube")
+"""Images with Kubernetes' own program; RKE2 and RKE1 start all of Kubernetes from one image."""
 _VOLCANOS_BOOLEANS: Final = frozenset(
     {
         "alsologtostderr", "cache-dumper", "csi-storage", "disable-default-scheduler-config",
@@ -358,9 +360,9 @@ def stock_version(image: str) -> Version | None:
 
 
 def is_stock(image: str) -> bool:
-    """Report whether an image is Kubernetes' own kube-scheduler, of any registry."""
+    """Report whether an image has Kubernetes' own kube-scheduler, of any registry."""
     name = repository(image)
-    return name.rpartition("/")[2] == "kube-scheduler" and "scheduler-plugins" not in name
+    return name.rpartition("/")[2] in _STOCK and "scheduler-plugins" not in name
 
 
 # --- probes --------------------------------------------------------------------------------------

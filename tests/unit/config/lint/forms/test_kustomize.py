@@ -19,7 +19,8 @@ OPTIONS = CheckOptions(Gates(Version(1, 35)))
 CONFIG = (
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     "leaderElection: {leaderElect: false}\n"
-    "profiles: [{schedulerName: gang, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}}]\n"
+    "profiles: [{schedulerName: gang, plugins: {multiPoint: {enabled: [{name: Coscheduling}], "
+    "disabled: [{name: PrioritySort}]}}}]\n"
 )
 """kube-scheduler of scheduler-plugins reads it, Kubernetes' own refuses it."""
 
