@@ -256,7 +256,7 @@ def test_a_newer_version_is_checked_on_request_without_further_rights(world: Wor
         status, _, message = world.own(type_)
         assert status == "Unknown"
         assert message.startswith(
-            "Kubernetes 1.35 to 1.36: nothing was found; not all is known of 1.36\n"
+            "Kubernetes 1.35 to 1.36: no change was found; not all is known of 1.36\n"
         )
         assert "which Pods it places differently: no node is Ready and has" in message
         record = world.get(f"{path}/cluster")["status"]["upgradeCheck"]

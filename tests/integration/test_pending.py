@@ -73,7 +73,8 @@ def test_waiting_pods_are_grouped_by_cause(
     }
     (tape,) = (each for each in others if each["pods"] == ["default/tape"])
     assert tape["cause"] == "node(s) didn't match Pod's node affinity/selector"
-    assert tape["fix"] == "label a node: kubectl label node NODE disk=tape"
+    label = "label a node: kubectl label node a disk=tape"
+    assert tape["fix"] == f"{label} (a is one of 3 such nodes)"
 
 
 def test_the_text_names_pods_owners_and_what_helps(

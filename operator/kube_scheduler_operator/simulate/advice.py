@@ -28,7 +28,7 @@ from .constraints import FAMILIES, without
 from .decisions import PodDecision
 from .diagnosis import Awaited, Cause, Diagnosis, Group
 from .edits import Edit, edits
-from .fix import Fix
+from .fix import Fix, naming_node
 from .kinds import BY_KIND, HOSTNAME, IMPOSSIBLE, NODES, PODS, Object, pod_name
 from .leaving import LeavingPod, leaving_pods, reserving_pods, resized
 from .less import reduce_request
@@ -262,7 +262,8 @@ class AdviceSearch:
             if nodes:
                 of_pod = repair.field and not repair.object
                 patch = self._edits(pod) if of_pod else tuple(repair.others(nodes))
-                fix = Fix(repair.text, nodes, 1, size, repair.rank, repair.object, patch=patch)
+                text = naming_node(repair.text, nodes)
+                fix = Fix(text, nodes, 1, size, repair.rank, repair.object, patch=patch)
                 fixes.append(self._edited(fix, repair.field))
         return fixes
 
@@ -305,7 +306,8 @@ class AdviceSearch:
             texts.append(text)
         size = _LARGEST if rank == Rank.NOTHING else 0
         patch = self._patch(constraints, amounts_, nodes)
-        return Fix(", and ".join(texts), tuple(nodes), len(constraints), size, rank, patch=patch)
+        named = ", and ".join(naming_node(text, nodes) for text in texts)
+        return Fix(named, tuple(nodes), len(constraints), size, rank, patch=patch)
 
     def _changed(self, constraints: Iterable[Constraint], less: Mapping[str, float]) -> Object:
         """Return the pod without constraints; of what they request, it requests `less`."""
@@ -346,7 +348,7 @@ class AdviceSearch:
         nodes = room.allocatable.values()
         for resource, amount in Demand(self._pod["spec"]).requests.items():
             largest = max((node.get(resource, 0.0) for node in nodes), default=0.0)
-            if amount > largest:
+            if amount > largest > 0:  # what no node has is a cause of its own
                 asks, has = different_texts(resource, amount, largest)
                 yield (
                     f"no node has {asks} of {resource}, even if it was empty; the largest has {has}"

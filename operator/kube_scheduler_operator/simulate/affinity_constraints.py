@@ -15,7 +15,7 @@ from ..base.objects import mapping
 from ..kube.label_selector import matcher, matches, requirements, written
 from .constraint import Change, Constraint, Rank, RuleRepair, removing
 from .kinds import HOSTNAME, NAMESPACES, NODES, PODS, TEMPLATE_HASH, Object, pod_name
-from .node_rules import REQUIRED
+from .node_rules import REQUIRED, place
 from .world import World
 
 _NAMED: Final = 3
@@ -133,14 +133,17 @@ class _Term:
         where = {self.domains.get(on, "") for _, on in self.in_reach}
         if domain in where:
             return ""
-        text = f"no pod with {self.selector} in {self.namespaces} runs in {self.key} {domain}"
+        text = (
+            f"no pod with {self.selector} in {self.namespaces} runs {place(self.key, domain, node)}"
+        )
         return f"{text}{_DEMANDS}{self._elsewhere(where - {''})}"
 
     def _elsewhere(self, domains: Iterable[str]) -> str:
         named = sorted(domains)
         if named:
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-            return f"; some run in {', '.join(named[:_NAMED])}{more}"
+            there = "on" if self.key == HOSTNAME else "in"
+            return f"; some run {there} {', '.join(named[:_NAMED])}{more}"
         if self.in_reach:
             return f"; those that run are on nodes without the label {self.key}"
         if others := self.other_namespaces:
@@ -148,7 +151,7 @@ class _Term:
             return f"; pods with these labels run in namespace {', '.join(others[:_NAMED])}{more}"
         if self.waiting:
             return f"; pod {self.waiting} has these labels and has no node itself"
-        return "; none runs elsewhere"
+        return "; none runs anywhere"
 
     @cached_property
     def waiting(self) -> str:
@@ -184,7 +187,8 @@ class _Term:
             return ""
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         verb = "run" if more else "runs"
-        return f"pod {there[0]}{more} with {self.selector} {verb} in {self.key} {domain}{_FORBIDS}"
+        where = place(self.key, domain, node)
+        return f"pod {there[0]}{more} with {self.selector} {verb} {where}{_FORBIDS}"
 
 
 def _reaches(
@@ -331,7 +335,7 @@ class _Holders:
         for key in self.by_key:
             domain = self._labels.get(node, {}).get(key, "")
             if domain and (pod := self._domains.get((key, domain))):
-                return f"pod {pod} runs in {key} {domain} and {self.hates}"
+                return f"pod {pod} runs {place(key, domain, node)} and {self.hates}"
         return ""
 
 

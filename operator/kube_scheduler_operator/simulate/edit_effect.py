@@ -111,7 +111,11 @@ class EditEffect:
         if not (self.worse or self.newly_fitting or self.elsewhere):
             count = self.tried - len(self.unplaced)
             who = f"each of {count} pods" if count > 1 else "1 pod"
-            yield f"{who} can be placed as {before}" if count else "there is no pod to place"
+            yield (
+                f"{who} can be placed, or cannot, as {before}"
+                if count
+                else "there is no pod to place"
+            )
 
     def unknown(self, change: str = "the edit") -> Iterator[str]:
         """Yield what the change may do that was not tried."""

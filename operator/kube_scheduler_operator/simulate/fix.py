@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ..base.field_types import named
 from .constraint import Rank
 from .edits import Edit
+
+_NODE: Final = re.compile(r"(?<=[ =])NODE(?![\w.-])")
+_TEMPLATE: Final = "=VALUE"
+"""In a command whose value differs from node to node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +34,12 @@ class Fix:
     @property
     def kind(self) -> str:
         return Rank(self.rank).name.lower()
+
+
+def naming_node(text: str, nodes: Sequence[str]) -> str:
+    """Return a change whose commands name one of its nodes in the place of NODE."""
+    if not nodes or _TEMPLATE in text or not _NODE.search(text):
+        return text
+    node = min(nodes)
+    others = f" ({node} is one of {len(nodes)} such nodes)" if len(nodes) > 1 else ""
+    return _NODE.sub(lambda _: node, text) + others

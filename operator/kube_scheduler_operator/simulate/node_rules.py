@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..kube.label_selector import matches
+from .kinds import HOSTNAME
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -88,3 +89,8 @@ def written_taint(taint: Mapping[str, Any]) -> str:
     """Write a taint as kubectl does."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint.get('key')}{value}:{taint.get('effect')}"
+
+
+def place(key: str, domain: str, node: str) -> str:
+    """Return where a pod of a node's domain is, as a part of a sentence."""
+    return f"on node {node}" if key == HOSTNAME else f"in {key} {domain}"

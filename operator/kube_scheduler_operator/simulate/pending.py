@@ -117,7 +117,8 @@ async def waiting_groups(
         name = pod["spec"]["schedulerName"]
         if gates:
             who = "; ".join(removers(pod, gates))
-            put(GATED, f"has the scheduling gates {', '.join(gates)}; {who}", pod)
+            many = "s" * (len(gates) > 1)
+            put(GATED, f"has the scheduling gate{many} {', '.join(gates)}; {who}", pod)
         elif (service := serving(options, name)).options is None:
             problem = service.problem + where_to_look(pod, world.groups)
             put(NOT_SIMULATED if service.exists else NOT_SERVED, problem, pod)

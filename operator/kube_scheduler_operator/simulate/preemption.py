@@ -106,7 +106,7 @@ def _no_help(pod: Object, message: str) -> Iterator[str]:
         )
         return
     if set(counted) == {_NOT_HELPFUL}:
-        yield "Preemption does not help: what excludes the nodes does not end with other pods."
+        yield "Preemption does not help: without other pods, the same would exclude the nodes."
         return
     parts = [_part(text, count) for text, count in counted.most_common(_NAMED)]
     if parts:
@@ -118,7 +118,7 @@ def _part(reason: str, count: int) -> str:
     if reason == _NO_VICTIMS:
         return f"{nodes}, no pod has a lower priority"
     if reason == _NOT_HELPFUL:
-        return f"{nodes}, the cause does not end with other pods"
+        return f"{nodes}, the cause is the same without other pods"
     shown = foreign(reason, FOREIGN_REASON)
     return f"{nodes}, it would not fit even without all pods of a lower priority ({shown})"
 

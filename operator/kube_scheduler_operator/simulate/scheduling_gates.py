@@ -37,6 +37,10 @@ def removers(pod: Mapping[str, Any], gates: Sequence[str]) -> list[str]:
                 break
         else:
             domain = foreign(gate.partition("/")[0], FOREIGN_NAME) if "/" in gate else ""
-            whose = f"the controller of {domain}" if domain else "the controller that has set it"
-            found.append(f"{whose} removes the gate {shown}; see its log")
+            whose = (
+                f"a controller of {domain}, by its name" if domain else "the client that has set it"
+            )
+            found.append(
+                f"the gate {shown} is to be removed by {whose}; see whether it runs, and its log"
+            )
     return found

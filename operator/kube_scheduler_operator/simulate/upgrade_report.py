@@ -188,6 +188,6 @@ class UpgradeReport:
             if not all(step.is_known for step in steps)
         ]
         head = f"Kubernetes {min(self.current.values()).short} to {self.target.short}"
-        found = f"something changes in {', '.join(changing)}" if changing else "nothing was found"
+        found = f"something changes in {', '.join(changing)}" if changing else "no change was found"
         rest = f"; not all is known of {', '.join(unknown)}" if unknown else ""
         return f"{head}: {found}{rest}"

@@ -178,9 +178,12 @@ def _without_class(text: str, world: World) -> tuple[str, str]:
             f"{missing}: the cluster has none",
             f"create a StorageClass and make it the default, or a PersistentVolume for {text}",
         )
+    listed = f"{', '.join(sorted(names)[:_NAMED])}{more}"
+    chosen = names[0] if len(names) == 1 else "NAME"
     return (
-        f"{missing}; there are {', '.join(sorted(names)[:_NAMED])}{more}",
-        f"make a StorageClass the default: kubectl annotate storageclass NAME {DEFAULT_CLASS}=true",
+        f"{missing}; the cluster has {listed}",
+        f"make a StorageClass the default: kubectl annotate storageclass {chosen} "
+        f"{DEFAULT_CLASS}=true",
     )
 
 

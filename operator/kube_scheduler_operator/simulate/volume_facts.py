@@ -111,10 +111,10 @@ def of_free(claim: Mapping[str, Any], storage_class: str, world: World) -> Fact:
             for volume in existing()[:_NAMED]
         ]
         if len(existing()) > _NAMED:
-            named.append("and others")
+            named.append("the others")
         of = f"of StorageClass {storage_class}" if storage_class else "without a class"
         missing = f"no free PersistentVolume {of} can be used on the node for PersistentVolumeClaim"
-        there = f"the existing: {'; '.join(named)}" if named else "none exists"
+        there = f"not {'; not '.join(named)}" if named else "none exists"
         return f"{missing} {claim['metadata']['name']}: {there}"
 
     return fact
@@ -144,8 +144,8 @@ def _unusable(
     terms = _terms(volume)
     compared = bool(terms) and not any(map(_is_not_compared, terms))
     if compared and not any(matches(term, labels) for term in terms):
-        return f"(for {_written_terms(terms)} alone)"
-    return "(with another difference)"
+        return f"(its nodeAffinity demands {_written_terms(terms)})"
+    return "(it differs in something else)"
 
 
 def fields_without_effect(pod: Mapping[str, Any], world: World) -> Iterator[str]:

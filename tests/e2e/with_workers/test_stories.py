@@ -50,7 +50,7 @@ def test_called_at_night(cluster: Cluster, workers: tuple[str, str], tmp_path: P
         story = Story(cluster, tmp_path)
         read = [story.type(line) for line in story.lines("night")]
         assert "uncordon the node" in read[0]
-        assert f"kubectl uncordon {node}" in read[1] or "kubectl uncordon NODE" in read[1]
+        assert f"kubectl uncordon {node}" in read[1]
         assert "Available=True" in read[2]
         assert "shop/web" not in read[5]
     finally:

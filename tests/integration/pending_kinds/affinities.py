@@ -6,7 +6,7 @@ from .situation import HOST, NAMESPACE, OTHER_NAMESPACE, REQUIRED, ZONE, Situati
 from .table import adds_node, kind, requests, runs, term, without
 
 
-@kind(f"pod pending-kinds/{{}}-on-0-0 with app=web runs in {HOST} {{}}-a, which the pod's "
+@kind("pod pending-kinds/{}-on-0-0 with app=web runs on node {}-a, which the pod's "
       "anti-affinity forbids",
       "remove the pod anti-affinity to pods with app=web", without("affinity"),
       first="add a node")  # fmt: skip
@@ -16,7 +16,7 @@ def an_anti_affinity(situation: Situation) -> None:
 
 
 @kind(f"no pod with app=db in namespace pending-kinds runs in {ZONE} y, which the pod's "
-      "affinity demands; none runs elsewhere",
+      "affinity demands; none runs anywhere",
       "run a pod with app=db in namespace pending-kinds", runs(0, "db"))  # fmt: skip
 def an_affinity_to_pods_that_do_not_run(situation: Situation) -> None:
     situation.affinity("podAffinity", term("db", ZONE))
@@ -38,14 +38,15 @@ def an_affinity_to_a_pod_on_a_full_node(situation: Situation) -> None:
     situation.requests(cpu="2")
 
 
-@kind(f"pod pending-kinds/{{}}-on-0-0 runs in {HOST} {{}}-a and has anti-affinity to pods with "
+@kind("pod pending-kinds/{}-on-0-0 runs on node {}-a and has anti-affinity to pods with "
       "app=web", "change the label app=web",
       lambda s: s.waiting["metadata"]["labels"].update(app="new"), first="add a node")  # fmt: skip
 def an_anti_affinity_of_running_pods(situation: Situation) -> None:
     situation.runs_everywhere(affinity={"podAntiAffinity": {REQUIRED: [term("web", HOST)]}})
 
 
-@kind("with app=web runs in", "add pod-template-hash to matchLabelKeys of the pod anti-affinity",
+@kind("with app=web runs on node",
+      "add pod-template-hash to matchLabelKeys of the pod anti-affinity",
       lambda s: s.affinity("podAntiAffinity",
                            term("web", HOST, matchLabelKeys=["pod-template-hash"])))  # fmt: skip
 def an_anti_affinity_to_pods_of_the_old_template(situation: Situation) -> None:
@@ -115,7 +116,7 @@ def two_affinities_that_no_zone_meets_together(situation: Situation) -> None:
 
 
 @kind(
-    f"pod pending-kinds-other/{{}}-on-1-1 runs in {HOST} {{}}-b and has anti-affinity to pods with "
+    "pod pending-kinds-other/{}-on-1-1 runs on node {}-b and has anti-affinity to pods with "
     "app=web",
     "add a node like",
     adds_node("d", "x"),
@@ -128,13 +129,13 @@ def an_anti_affinity_of_pods_of_another_namespace(situation: Situation) -> None:
         pod["metadata"]["namespace"] = OTHER_NAMESPACE
 
 
-@kind("with any labels runs in", "add a node like", adds_node("d", "x"))
+@kind("with any labels runs on node", "add a node like", adds_node("d", "x"))
 def an_anti_affinity_to_every_pod(situation: Situation) -> None:
     situation.runs_everywhere(app="other")
     situation.affinity("podAntiAffinity", {"labelSelector": {}, "topologyKey": HOST})
 
 
-@kind(f"with app=db runs in {HOST} {{}}-a, which the pod's anti-affinity forbids",
+@kind("with app=db runs on node {}-a, which the pod's anti-affinity forbids",
       "remove the pod affinity to pods with app=db",
       lambda s: s.affinity("podAntiAffinity", term("db", HOST)))  # fmt: skip
 def an_affinity_and_an_anti_affinity_that_exclude_each_other(situation: Situation) -> None:
@@ -156,7 +157,7 @@ def an_affinity_to_pods_of_its_own_version(situation: Situation) -> None:
     situation.affinity("podAffinity", term("db", ZONE, matchLabelKeys=["version"]))
 
 
-@kind("with app=web,tenant notin (b) runs in", "add a node like", adds_node("d", "x"))
+@kind("with app=web,tenant notin (b) runs on node", "add a node like", adds_node("d", "x"))
 def an_anti_affinity_to_pods_of_other_tenants(situation: Situation) -> None:
     situation.runs_everywhere()
     for pod in situation.running:

@@ -8,7 +8,7 @@ from .table import adds_node, expression, kind, tolerate, with_spec, without
 
 @kind("demands the label disk=tape, which no node has; nodes have ssd",
       "remove disk=tape from the nodeSelector", without("nodeSelector"),
-      first="label a node: kubectl label node NODE disk=tape")  # fmt: skip
+      first="label a node: kubectl label node {}-")  # fmt: skip
 def a_label_that_no_node_has(situation: Situation) -> None:
     situation.spec["nodeSelector"] = {"disk": "tape"}
 
@@ -109,7 +109,7 @@ def two_taints(situation: Situation) -> None:
     situation.taints(*({"key": key, "effect": "NoSchedule"} for key in "ab"))
 
 
-@kind("the node is cordoned", "uncordon the node: kubectl uncordon NODE",
+@kind("the node is cordoned", "uncordon the node: kubectl uncordon {}-",
       lambda s: s.patch_node(0, {"spec": {"unschedulable": None}}))  # fmt: skip
 def cordoned_nodes(situation: Situation) -> None:
     for node in situation.nodes:
@@ -124,7 +124,7 @@ def two_constraints_of_every_node(situation: Situation) -> None:
 
 
 @kind("the node has too little free disk space (DiskPressure)", "free disk space on the node: "
-      "kubectl describe node NODE",
+      "kubectl describe node {}-",
       lambda s: s.patches.append((f"/api/v1/nodes/{s.name('a')}/status",
                                   {"status": {"conditions": [READY]}})))  # fmt: skip
 def nodes_with_disk_pressure(situation: Situation) -> None:
@@ -142,14 +142,14 @@ def nodes_whose_network_plugin_has_not_started(situation: Situation) -> None:
 
 @kind("the agent of ebs.csi.aws.com is not ready on the node",
       "make the Pod of ebs.csi.aws.com on the node Ready, which removes the taint: kubectl get "
-      "pods -A --field-selector spec.nodeName=NODE",
+      "pods -A --field-selector spec.nodeName={}-",
       lambda s: s.patch_node(0, {"spec": {"taints": []}}))  # fmt: skip
 def nodes_whose_storage_driver_has_not_started(situation: Situation) -> None:
     situation.taints({"key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute"})
 
 
 @kind("and no node has the label disktype; nodes have the label disk",
-      "label a node: kubectl label node NODE disktype=ssd",
+      "label a node: kubectl label node {}-",
       lambda s: s.patch_node(0, {"metadata": {"labels": {"disktype": "ssd"}}}))  # fmt: skip
 def a_selector_with_a_misspelt_label(situation: Situation) -> None:
     situation.spec["nodeSelector"] = {"disktype": "ssd"}
@@ -186,19 +186,19 @@ def _all_report(situation: Situation, **condition: str) -> None:
 
 @kind(
     "the kubelet of the node does not report",
-    "make the kubelet Ready: kubectl describe node NODE",
+    "make the kubelet Ready: kubectl describe node {}-",
     _healthy,
 )
 def nodes_that_are_not_reached(situation: Situation) -> None:
     _all_report(situation, type="Ready", status="Unknown")
 
 
-@kind("(MemoryPressure)", "free memory on the node: kubectl describe node NODE", _healthy)
+@kind("(MemoryPressure)", "free memory on the node: kubectl describe node {}-", _healthy)
 def nodes_with_memory_pressure(situation: Situation) -> None:
     _all_report(situation, type="MemoryPressure")
 
 
-@kind("(PIDPressure)", "end processes on the node: kubectl describe node NODE", _healthy)
+@kind("(PIDPressure)", "end processes on the node: kubectl describe node {}-", _healthy)
 def nodes_with_too_many_processes(situation: Situation) -> None:
     _all_report(situation, type="PIDPressure")
 
@@ -217,7 +217,7 @@ def nodes_out_of_service(situation: Situation) -> None:
 
 @kind(
     "the cloud provider reports that the machine of the node is shut down",
-    "start the machine: kubectl get node NODE -o jsonpath={.spec.providerID}",
+    "start the machine: kubectl get node {}-",
     _untaint,
 )
 def nodes_that_are_shut_down(situation: Situation) -> None:
@@ -327,7 +327,7 @@ def a_label_that_may_not_exist(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression("disk", "DoesNotExist"))
 
 
-@kind("the node is cordoned", "uncordon the node: kubectl uncordon NODE",
+@kind("the node is cordoned", "uncordon the node: kubectl uncordon {}-",
       lambda s: s.patch_node(2, {"spec": {"unschedulable": None}}))  # fmt: skip
 def full_nodes_beside_a_cordoned_one(situation: Situation) -> None:
     situation.runs(0, "4")

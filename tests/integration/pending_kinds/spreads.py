@@ -113,7 +113,7 @@ def a_spread_whose_third_zone_is_tainted(situation: Situation) -> None:
     situation.spread(ZONE, minDomains=3, nodeTaintsPolicy="Honor")
 
 
-@kind("the node is cordoned", "uncordon the node: kubectl uncordon NODE",
+@kind("the node is cordoned", "uncordon the node: kubectl uncordon {}-",
       lambda s: s.patch_node(2, {"spec": {"unschedulable": None}}))  # fmt: skip
 def a_spread_whose_other_zone_is_cordoned(situation: Situation) -> None:
     situation.runs(0)

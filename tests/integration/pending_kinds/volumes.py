@@ -110,7 +110,7 @@ def a_claim_without_a_class_by_intention(situation: Situation) -> None:
 
 
 @kind("no free PersistentVolume of StorageClass {}-disk can be used on the node for "
-      "PersistentVolumeClaim {}-data: the existing: {}-volume (1Gi, and the claim requests 2Gi)",
+      "PersistentVolumeClaim {}-data: not {}-volume (1Gi, and the claim requests 2Gi)",
       "create a PersistentVolume", lambda s: ignore(
           s.volume(HOST, s.name("b"), name="large", capacity={"storage": "2Gi"})))  # fmt: skip
 def a_free_volume_that_is_too_small(situation: Situation) -> None:

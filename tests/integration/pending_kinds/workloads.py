@@ -116,7 +116,7 @@ def _container(**fields: Any) -> Object:
 
 ROLLOUTS: Final = {
     "an anti-affinity per node": Rollout(
-        "with app=rolled runs in",
+        "with app=rolled runs on node",
         {**_container(), "affinity": {"podAntiAffinity": {REQUIRED: [term("rolled", HOST)]}}},
     ),
     "a host port": Rollout(
@@ -139,10 +139,10 @@ ROLLOUTS: Final = {
 # --- gates ----------------------------------------------------------------------------------------
 
 GATES: Final = {
-    "example.com/wait": "the controller of example.com removes the gate example.com/wait",
+    "example.com/wait": "the gate example.com/wait is to be removed by a controller of example.com",
     "kueue.x-k8s.io/admission": "Kueue removes the gate kueue.x-k8s.io/admission: kubectl describe "
     "workloads.kueue.x-k8s.io -n pending-kinds",
-    "wait": "the controller that has set it removes the gate wait",
+    "wait": "the gate wait is to be removed by the client that has set it",
 }
 """By name: who removes it."""
 

@@ -313,8 +313,8 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
         ),
         (
             [_claim(storageClassName=None), _class("disk.example.com")],
-            "has no storageClassName, and no StorageClass is the default; there are disk",
-            "make a StorageClass the default: kubectl annotate storageclass NAME storageclass.",
+            "has no storageClassName, and no StorageClass is the default; the cluster has disk",
+            "make a StorageClass the default: kubectl annotate storageclass disk storageclass.",
         ),
         (
             [_selected("gone"), _class("disk.example.com", "WaitForFirstConsumer")],

@@ -129,7 +129,10 @@ def test_a_namespace_with_many_kinds_crowds_out_no_other_one(
 def test_what_was_not_tried_is_not_known(effect: EditEffect, sentence: str) -> None:
     assert (effect.is_known, effect.worse) == (False, False)
     tried = effect.tried - len(effect.unplaced)
-    assert list(effect.sentences()) == [f"each of {tried} pods can be placed as today", sentence]
+    assert list(effect.sentences()) == [
+        f"each of {tried} pods can be placed, or cannot, as today",
+        sentence,
+    ]
     assert EditEffect(tried=5).is_known
 
 
@@ -137,8 +140,8 @@ def test_what_was_not_tried_is_not_known(effect: EditEffect, sentence: str) -> N
     ("tried", "sentence"),
     [
         (0, "there is no pod to place"),
-        (1, "1 pod can be placed as with v1.35.4"),
-        (2, "each of 2 pods can be placed as with v1.35.4"),
+        (1, "1 pod can be placed, or cannot, as with v1.35.4"),
+        (2, "each of 2 pods can be placed, or cannot, as with v1.35.4"),
     ],
 )
 def test_an_upgrade_that_changes_nothing_has_its_own_words(tried: int, sentence: str) -> None:

@@ -47,7 +47,7 @@ def _printed(message: str, pod: Object | None = None, world: World | None = None
         ),
         (
             "0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
-            "Preemption does not help: what excludes the nodes does not end with other pods.",
+            "Preemption does not help: without other pods, the same would exclude the nodes.",
         ),
         (
             "0/3 nodes are available: 1 Insufficient cpu, 2 No preemption victims found for "

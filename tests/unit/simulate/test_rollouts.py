@@ -51,8 +51,10 @@ def test_the_controller_of_a_gate_is_named_where_it_is_known() -> None:
     assert removers(waiting, ["kueue.x-k8s.io/admission", "a.example/b", "c"]) == [
         "Kueue removes the gate kueue.x-k8s.io/admission: kubectl describe "
         "workloads.kueue.x-k8s.io -n shop",
-        "the controller of a.example removes the gate a.example/b; see its log",
-        "the controller that has set it removes the gate c; see its log",
+        "the gate a.example/b is to be removed by a controller of a.example, by its name; see "
+        "whether it runs, and its log",
+        "the gate c is to be removed by the client that has set it; see whether it runs, and its "
+        "log",
     ]
     assert len(removers(waiting, [f"a.example/{number}" for number in range(1000)])) == 5
 

@@ -252,10 +252,11 @@ def claimed(storage_class: str | None = "local", **spec: Any) -> dict[str, Any]:
          "v (without the labels speed=fast of the claim's selector)"),
         ([static(volumeMode="Block")], {}, "v (volumeMode Block)"),
         ([static(nodeAffinity=volume("w", demands=["east"])["spec"]["nodeAffinity"])], {},
-         f"v (for {ZONE}=east alone)"),
+         f"v (its nodeAffinity demands {ZONE}=east)"),
         ([static(storageClassName="other")], {}, ""),
         ([static(f"v{number}", volumeMode="Block") for number in range(9)], {},
-         "v0 (volumeMode Block); v1 (volumeMode Block); v2 (volumeMode Block); and others"),
+         "v0 (volumeMode Block); not v1 (volumeMode Block); not v2 (volumeMode Block); "
+         "not the others"),
     ],
 )  # fmt: skip
 def test_why_volumes_that_exist_are_not_bound(
@@ -263,7 +264,7 @@ def test_why_volumes_that_exist_are_not_bound(
 ) -> None:
     found = volume_facts.of_free(claimed(**claim), "local", world(*existing))("a")
     start = "no free PersistentVolume of StorageClass local can be used on the node for "
-    there = f"the existing: {text}" if text else "none exists"
+    there = f"not {text}" if text else "none exists"
     assert found == f"{start}PersistentVolumeClaim data: {there}"
 
 

@@ -150,7 +150,7 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     ),
     names.SCHEDULERS_AVAILABLE: Advice("see kubectl describe secondaryschedulers", "managed.md"),
     names.PODS_WITHOUT_SCHEDULER: Advice(
-        "see kubectl scheduler pending for the Pods; the message has the ways out",
+        "kubectl scheduler pending -A lists the Pods; do one of what the message names",
         "placements.md",
     ),
     names.UNKNOWN_SCHEDULER: Advice(

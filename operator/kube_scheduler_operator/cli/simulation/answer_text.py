@@ -12,7 +12,10 @@ from ..console.output import counted, first_names, format_table, limited, limite
 from .answer import TODAY, ConfigurationAnswer, LargestQuestion, SimulationAnswer
 
 NOW: Final = "now"
-_MEDIANS: Final = "A figure is the median of the runs, with the least and the most in brackets."
+_MEDIANS: Final = (
+    f"The column {NOW} is the cluster as it is, the others are what would follow: the median of "
+    "the runs, with the least and the most in brackets."
+)
 _ONE_RUN: Final = (
     "The figures are those of one run. kube-scheduler breaks ties in another way each time, so a "
     "small difference may be chance."
@@ -81,11 +84,19 @@ def _sentence(answer: SimulationAnswer, result: ConfigurationAnswer) -> str:
         left = counted(len(result.not_simulated), "pod")
         return f"Of {what}, {left} cannot be simulated{under}, so whether all fit is not known"
     if not fitting:
-        return f"{what} {fit_not}{under} in any of {counted(runs, 'run')}"
+        get = "" if one else f": {_placed(answer, result)}"
+        return f"{what} {fit_not}{under} in any of {counted(runs, 'run')}{get}"
     return (
         f"{what} {fit}{under} in only {fitting} of {runs} runs: it depends on how "
         "kube-scheduler breaks ties"
     )
+
+
+def _placed(answer: SimulationAnswer, result: ConfigurationAnswer) -> str:
+    """Return how many of the pods in question get a node."""
+    placed = result.figures["placed"]
+    get = "gets" if placed.least == placed.most == 1 else "get"
+    return f"{shown_spread(placed)} of {sum(answer.pods.values())} {get} a node"
 
 
 def _largest(question: LargestQuestion, result: ConfigurationAnswer, under: str) -> str:
@@ -97,9 +108,10 @@ def _largest(question: LargestQuestion, result: ConfigurationAnswer, under: str)
     waiting = spread([sum(run.values()) for run in result.reasons])
     pods = "other pod has" if waiting.most == 1 else "other pods have"
     others = f", but {shown_spread(waiting)} {pods} no node" if waiting.most else ""
+    fit = "pod" if fitting.most == 1 else "pods"
+    fit += f" of {question.workload} fit{'s' * (fitting.most == 1)}"
     return (
-        f"{least}{shown_spread(fitting)} pods of {question.workload} fit{under}: {enough} the "
-        f"{replicas} of its spec{others}"
+        f"{least}{shown_spread(fitting)} {fit}{under}: {enough} the {replicas} of its spec{others}"
     )
 
 

@@ -133,7 +133,7 @@ def _room(partition: Partition, answer: NodesAnswer) -> Iterator[str]:
     if any(use.free is None for use in resources.values()):
         yield f"free: {_UNKNOWN}"
         return
-    free = {name: use.free or 0 for name, use in resources.items()}
+    free = {name: use.free or 0 for name, use in resources.items() if use.allocatable or use.free}
     yield f"free: {_amounts(free)}"
     nominated = {name: use.nominated for name, use in resources.items() if use.nominated}
     if nominated:

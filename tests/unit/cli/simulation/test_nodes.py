@@ -47,7 +47,11 @@ def objects(now: datetime = NOW) -> list[dict[str, Any]]:
     load = measured(now, cpu_usage_avg_5m=0.42, mem_usage_avg_5m=0.615)
     labels = {"topology.kubernetes.io/zone": "a"}
     return [
-        node("worker-1", metadata={"annotations": load, "labels": labels}),
+        node(
+            "worker-1",
+            metadata={"annotations": load, "labels": labels},
+            more={"hugepages-2Mi": "0"},
+        ),
         node("worker-2", ready="False"),
         node("worker-3", more={GPU: "2"}, taints=[taint(GPU)]),
         pod("web", "worker-1", "1500m", "2Gi"),

@@ -144,7 +144,7 @@ def test_without_programs_pods_are_not_known_and_the_way_to_get_one_is_named(che
     code, out, _ = check(manifest(), node(), upgrade="1.35")
     assert code == 2
     assert out.splitlines()[0] == (
-        "Kubernetes 1.34 to 1.35: nothing was found; not all is known of 1.35"
+        "Kubernetes 1.34 to 1.35: no change was found; not all is known of 1.35"
     )
     assert "name one with --kube-scheduler PATH: https://dl.k8s.io/release/v1.35.0/" in out
 
@@ -153,9 +153,9 @@ def test_nothing_found_is_exit_code_0(check: Any, program: Any, compared: Any) -
     flags = [f"--kube-scheduler={program(version)}" for version in ("v1.34.4", "v1.35.4")]
     code, out, _ = check(manifest(), node(), flags=tuple(flags), upgrade="1.35")
     assert code == 0, out
-    assert out.splitlines()[0] == "Kubernetes 1.34 to 1.35: nothing was found"
+    assert out.splitlines()[0] == "Kubernetes 1.34 to 1.35: no change was found"
     assert "tried: kube-scheduler v1.35.4 accepts configuration and flags" in out
-    assert "pods, compared with v1.34.4: 1 pod can be placed as with v1.34.4" in out
+    assert "pods, compared with v1.34.4: 1 pod can be placed, or cannot, as with v1.34.4" in out
 
 
 def test_pods_are_compared_at_each_step_without_the_gates_that_are_refused(
@@ -367,7 +367,7 @@ def test_what_no_simulation_tries_is_marked_as_not_known_and_untried_pods_are_na
     )
     placements = Placements(Version.parse("v1.35.4"), Version.parse("v1.36.3"), effect)
     assert list(placements.lines()) == [
-        "pods, compared with v1.35.4: 1 pod can be placed as with v1.35.4",
+        "pods, compared with v1.35.4: 1 pod can be placed, or cannot, as with v1.35.4",
         "not known: pods, compared with v1.35.4: no simulation tries the plugins of profile x at "
         "reserve",
         "pods, compared with v1.35.4: not tried: 1 pod with scheduling gates (shop/gated)",

@@ -270,7 +270,7 @@ async def test_a_first_answer_is_replaced_by_the_whole_one(
     assert (status, json.loads(text)["answer"]["repeat"]) == (200, 3)
     status, html, _ = await reader.ask(again)
     assert status == 200
-    assert "A figure is the median of the runs" in html
+    assert "The column now is the cluster as it is" in html
     assert "being computed" not in html
 
 
