@@ -61,7 +61,10 @@ def test_a_combination_with_a_change_of_no_known_object_has_no_patch(why: Ask) -
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     files.waiting["spec"]["volumes"] = [volume]
     (fix,) = why([*files.objects.values()])["fixes"]
-    assert fix["text"] == "request 4 of cpu instead of 9, and create PersistentVolumeClaim data"
+    assert fix["text"] == (
+        "request 4 of cpu instead of 9, and see whether it exists "
+        "(kubectl get persistentvolumeclaims -A), or create PersistentVolumeClaim data"
+    )
     assert fix["patch"] == []
 
 

@@ -19,6 +19,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
+from .absence import absent
 from .constraint import Change, Constraint, Rank, RuleRepair, containers
 from .device_counters import Pool, SharedCounters, counters_of, incomplete_pools, pool_of, used_up
 from .device_holders import idle_holders
@@ -63,14 +64,14 @@ def device_constraints(
         claim = world.get(RESOURCE_CLAIMS, known, namespace)
         remove = partial(_remove_claim, name=name)
         if claim is None and wanted:
-            missing = f"ResourceClaim {wanted} does not exist"
-            fix = f"create ResourceClaim {wanted}"
+            title = f"ResourceClaim {wanted}"
+            missing, fix = absent(world, RESOURCE_CLAIMS, title, f"create {title}")
             yield Constraint("devices", missing, fix, remove, rank=Rank.MEND)
             continue
         template = str(entry.get("resourceClaimTemplateName") or "")
         if claim is None and world.get(CLAIM_TEMPLATES, template, namespace) is None:
-            missing = f"ResourceClaimTemplate {template} does not exist"
-            fix = f"create ResourceClaimTemplate {template}"
+            title = f"ResourceClaimTemplate {template}"
+            missing, fix = absent(world, CLAIM_TEMPLATES, title, f"create {title}")
             yield Constraint("devices", missing, fix, remove, rank=Rank.MEND)
             continue
         demand = None if claim is None else _Demand(claim, devices)
@@ -330,7 +331,8 @@ class _Demand:
         device_class = str(request.get("deviceClassName"))
         what = f"request {request['name']} of {self.title}"
         if self.devices.world.get(DEVICE_CLASSES, device_class) is None:
-            return f"DeviceClass {device_class} of {what} does not exist"
+            title = f"DeviceClass {device_class} of {what}"
+            return absent(self.devices.world, DEVICE_CLASSES, title, "")[0]
         driver = self.devices.driver_of(device_class)
         of_class = [(key, one) for key, one in there if driver in (None, key[0])]
         kind = f"of driver {driver} (DeviceClass {device_class})" if driver else "of any driver"

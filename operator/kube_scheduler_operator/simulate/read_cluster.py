@@ -61,9 +61,9 @@ async def read_cluster(
                 continue
             if not await _serves(api, kind):
                 continue  # the API server refuses those without rights before it looks for the kind
-            world.notes.append(
-                f"you have no permission to list {resource.name}, so the simulation has none"
-            )
+            why = f"you have no permission to list {resource.name}"
+            world.notes.append(f"{why}, so the simulation has none")
+            world.unread = {**world.unread, resource: why}
         else:
             world.notes += not_simulated(listed.left_out if listed else ())
     world.notes += room.notes()

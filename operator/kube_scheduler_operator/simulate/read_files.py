@@ -23,6 +23,7 @@ from ..base.objects import mapping
 from ..base.quantities import quantity
 from ..base.source.separator import SEPARATOR
 from ..config.language.schema import KIND as CONFIGURATION
+from .absence import unread_in_files
 from .kinds import BY_KIND, NAMES_ITS_NODE, names_its_node
 from .world import World
 
@@ -315,6 +316,7 @@ def read_files(paths: list[Path]) -> Input:
     with _without_collections():
         _read_into(files, paths)
     files.world.complete()
+    files.world.unread = unread_in_files(files.world)
     return files
 
 

@@ -11,6 +11,7 @@ from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
 from ..config.language.warnings.configuration import SUBDOMAIN
 from . import volume_facts
+from .absence import absent
 from .constraint import Constraint, Rank, RuleRepair, removing
 from .controllers import SELECTED_NODE
 from .kinds import CLAIMS, IMAGE_VOLUME, NODES, PODS, STORAGE_CLASSES, VOLUMES, Object
@@ -86,7 +87,7 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
     if claim is None and (no_name := _impossible("PersistentVolumeClaim", name)):
         return no_name, f"remove the volume {volume}, or name an existing PersistentVolumeClaim"
     if claim is None:
-        return f"{text} does not exist", f"create {text}"
+        return absent(world, CLAIMS, text, f"create {text}")
     if claim["metadata"].get("deletionTimestamp"):
         return f"{text} is being deleted", f"create {text} again once it is gone"
     spec, status = claim.get("spec") or {}, claim.get("status") or {}
@@ -121,8 +122,8 @@ def _bound(
     if found is None and (no_name := _impossible("PersistentVolume", bound)):
         return f"{no_name}, which {text} demands", f"create {text} again without volumeName"
     if found is None:
-        missing = f"the PersistentVolume {bound} of {text} does not exist"
-        return missing, f"create PersistentVolume {bound}, or {text} again without volumeName"
+        again = f"create PersistentVolume {bound}, or {text} again without volumeName"
+        return absent(world, VOLUMES, f"the PersistentVolume {bound} of {text}", again)
     unusable = f"the volume {bound} of {text} cannot be used on the node"
     if gone := volume_facts.gone_node(found, world):
         return unusable, f"bring node {gone} back, or create {text} again: its data is lost"
@@ -144,8 +145,9 @@ def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> 
     if storage_class is None and (no_name := _impossible("StorageClass", class_name)):
         return f"{no_name}, which {text} demands", f"create {text} again with an existing one"
     if storage_class is None:
-        missing = f"{text} names StorageClass {class_name}, which does not exist"
-        return missing, f"create StorageClass {class_name}, or a PersistentVolume for {text}"
+        create = f"create StorageClass {class_name}, or a PersistentVolume for {text}"
+        which = f"{text} names StorageClass {class_name}, which"
+        return absent(world, STORAGE_CLASSES, which, create)
     provisioner = storage_class.get("provisioner", "")
     if provisioner == _NO_PROVISIONER:
         return (
@@ -174,8 +176,9 @@ def _without_class(text: str, world: World) -> tuple[str, str]:
     missing = f"{text} has no storageClassName, and no StorageClass is the default"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     if not names:
+        known = world.unread.get(STORAGE_CLASSES) or "the cluster has none"
         return (
-            f"{missing}: the cluster has none",
+            f"{missing}: {known}",
             f"create a StorageClass and make it the default, or a PersistentVolume for {text}",
         )
     listed = f"{', '.join(sorted(names)[:_NAMED])}{more}"

@@ -76,6 +76,8 @@ class World:
     )
     # omissions of the world, one sentence each
     notes: list[str] = field(default_factory=list)
+    # kinds of which nothing could be read -> why
+    unread: Mapping[Resource, str] = field(default_factory=dict)
     annotations: bool = False
     version: str = ""  # version of the cluster's API server; empty: unknown
     kubelets: set[str] = field(default_factory=set)  # the versions of the nodes' kubelets

@@ -32,6 +32,7 @@ from ...config.lint.forms.workload import is_stock
 from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, LOAD_POLICIES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
+from ...simulate.absence import lacking
 from ...simulate.cluster_version import ClusterVersion, cluster_version
 from ...simulate.configuration import (
     default_configuration,
@@ -303,7 +304,7 @@ def from_files(args: argparse.Namespace) -> Simulation:
     )
     if args.in_cluster:
         raise UsageError("--in-cluster cannot be combined with --from-files")
-    simulation = _simulation(args, files.world, main, (), [], own)
+    simulation = _simulation(args, files.world, main, (), list(lacking(files.world)), own)
     simulation.origins[""] = origin
     simulation.made_of_scheduler = next(map(title_of, filter(_is_made_of_scheduler, files.own)), "")
     refused = refused_names(files.own)
