@@ -446,9 +446,9 @@ class AdviceSearch:
         changes = changes[:_MOST_LEFT_OUT]
         answers = await self._ask([(without(self._pod, [each]), ALL) for each in changes])
         for change, answer in zip(changes, answers, strict=True):
-            names = [name for name in answer.candidates or () if name in added]
-            if names:
-                like, _, labelled = added[names[0]]
+            fitting = set(answer.candidates or ())
+            if (name := next(filter(fitting.__contains__, added), None)) is not None:
+                like, _, labelled = added[name]
                 text = f"add a node like {like}{labelled}, and {change.fix}"
                 rank = max(change.rank, Rank.NODE)
                 self._answer.fixes.append(Fix(text, (like,), 3, rank=rank))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..base.objects import mapping
 from ..kube.label_selector import matcher, matches, requirements, written
-from .constraint import Change, Constraint, Rank, RuleRepair, removing
+from .constraint import Change, Constraint, Rank, RuleRepair, distinct, removing
 from .kinds import HOSTNAME, NAMESPACES, NODES, PODS, TEMPLATE_HASH, Object, pod_name
 from .node_rules import REQUIRED, place
 from .world import World
@@ -40,7 +40,7 @@ def _own(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     }
     for kind, text in words.items():
         verb = _VERBS[kind]
-        for index, term in enumerate(_terms(pod["spec"], kind)):
+        for index, term in distinct(_terms(pod["spec"], kind)):
             found = _Term(pod, term, world)
             chosen = f"with {found.selector}"
             key = found.key

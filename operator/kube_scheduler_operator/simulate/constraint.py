@@ -94,6 +94,16 @@ def removing(entry: Any, *path: str) -> Change:
     return remove
 
 
+def distinct(listed: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield entries of a list with their positions, without those that an earlier one equals.
+
+    What removes an entry removes the equal ones as well.
+    """
+    for at, entry in enumerate(listed):
+        if listed.index(entry) == at:
+            yield at, entry
+
+
 def containers(spec: Mapping[str, Any]) -> Iterator[Object]:
     for field in ("initContainers", "containers"):
         yield from spec.get(field) or ()

@@ -297,6 +297,7 @@ class Run:
             for victim, node in self.preempted:
                 if decision.nominated and node == on_node and victim not in decision.preempted:
                     decision.preempted.append(victim)
+            decision.preempted.sort()  # they are deleted at the same time
         return decisions
 
     async def _scheduler_of(self, name: str) -> _Scheduler | ServingScheduler:
@@ -587,6 +588,7 @@ class Run:
             return 200, orjson.dumps({"NodeNames": names})
         decision = self.decisions.get(pod_name(pod))
         if decision is not None:
-            decision.candidates = list(names)
+            # kube-scheduler begins with another node each time.
+            decision.candidates = sorted(names)
         rejected = dict.fromkeys(names, SPY)
         return 200, orjson.dumps({"NodeNames": [], "FailedAndUnresolvableNodes": rejected})

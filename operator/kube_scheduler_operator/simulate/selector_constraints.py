@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from ..base.objects import controller_of, mapping
-from .constraint import Change, Constraint, Rank, RuleRepair, no_edits
+from .constraint import Change, Constraint, Rank, RuleRepair, distinct, no_edits
 from .edits import Edit
 from .kinds import Object
 from .node_rules import NAME, REQUIRED
@@ -57,7 +57,7 @@ def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Const
     required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
     terms = required.get("nodeSelectorTerms") or []
     expressions = [
-        [(field, entry) for field in _EXPRESSIONS for entry in term.get(field) or ()]
+        [(field, entry) for field in _EXPRESSIONS for _, entry in distinct(term.get(field) or ())]
         for term in terms
     ]
     if (alone := _node_of_daemon(pod, expressions)) is not None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
 from kube_scheduler_operator.simulate import shared_runs
 from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.decisions import PodDecision
 from kube_scheduler_operator.simulate.kinds import NODES, PODS
 from kube_scheduler_operator.simulate.probes import _read_by_filters
 from kube_scheduler_operator.simulate.questions import NO_BINARY
@@ -137,3 +140,14 @@ def test_replicas_are_alike_unless_claims_or_groups_are_their_own(
     assert (_read_by_filters(one) == _read_by_filters(other)) is alike
     other["metadata"]["labels"] = {"app": "x"}
     assert _read_by_filters(one) != _read_by_filters(other)
+
+
+async def test_the_order_in_which_kube_scheduler_names_nodes_is_not_part_of_an_answer() -> None:
+    """It begins with another node each time."""
+    options = replace(OPTIONS, probes=frozenset({"asked"}))
+    run = Unstarted(world_of(), options)
+    run.decisions["n/p"] = PodDecision("n/p")
+    metadata = {"name": "p", "namespace": "n"}
+    asked = {"pod": {"metadata": metadata, "spec": {"schedulerName": "asked"}}}
+    await run._spy(orjson.dumps({**asked, "nodenames": ["c", "a", "b"]}))
+    assert run.decisions["n/p"].candidates == ["a", "b", "c"]
