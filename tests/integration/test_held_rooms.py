@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -305,8 +305,9 @@ def test_lifted_pods_are_witnessed_where_two_handlers_take_pods(
     asked: list[bool] = []
     until_known = lifts.Lifts._until_known
 
-    async def counted(self: Any, made: Object, *, known: bool) -> None:
-        asked.append(known)
+    async def counted(self: Any, made: Sequence[Object], *, known: bool) -> None:
+        if made:
+            asked.append(known)
         await until_known(self, made, known=known)
 
     def always(profile: Object, gates: Any, _: World) -> list[Object]:
@@ -314,11 +315,14 @@ def test_lifted_pods_are_witnessed_where_two_handlers_take_pods(
 
     monkeypatch.setattr(lifts.Lifts, "_until_known", counted)
     monkeypatch.setattr(probes, "witness_profiles", always)
-    running = [pod(f"r-{number}", "3", nodeName="n") for number in range(3)]
-    world = world_of([node("n", "x", amounts={"cpu": "9"}), *running])
-    pods = [{**each, "metadata": {**each["metadata"]}} for each in running]
+    running = [pod(f"r-{number}", "3", f"app-{number}", nodeName="n") for number in range(3)]
+    replicas = [pod(f"of-{where}", "8", nodeName=where) for where in ("m", "o")]
+    nodes = [node(name, "x", amounts={"cpu": "9"}) for name in ("m", "n", "o")]
+    pods = [*running, *replicas]
+    world = world_of([*nodes, *pods])
     answers = asyncio.run(
         probes.acceptances(world, replace(options, others=()), pods)  # each fits in its own place
     )
-    assert [answer.nodes for answer in answers] == [frozenset("n")] * 3
-    assert asked == [True, False, True] * 3
+    assert [answer.nodes for answer in answers] == [*[frozenset("n")] * 3, {"m"}, {"o"}]
+    # Replicas on several nodes are lifted together.
+    assert asked == [True, False, True] * 4

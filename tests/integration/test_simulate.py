@@ -452,6 +452,26 @@ def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary
     assert list(same.sentences()) == ["each of 6 pods can be placed, or cannot, as today"]
 
 
+@pytest.mark.presubmit
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_each_replica_is_tried_in_its_own_place(kube_scheduler_binary: Path, first: str) -> None:
+    """All nodes are full, so each replica fits on its own node alone, in any order of the files."""
+    world = World()
+    pods = [owned("on-a", "4", "a"), owned("on-b", "4", "b"), owned("on-c", "3", "c")]
+    pods.sort(key=lambda pod: pod["spec"]["nodeName"] != first)
+    for obj in (node("a", "x"), node("b", "y"), node("c", "y"), *pods):
+        world.add(obj)
+    world.complete()
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["x"]}]}]}}  # fmt: skip
+    edit: Object = {"pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": added}}]}
+    before, after = (_options(kube_scheduler_binary, each) for each in ({}, edit))
+    effect = asyncio.run(_effect(world, before, after))
+    (loss,) = effect.lost
+    assert sorted(loss.pods) == ["default/on-b", "default/on-c"]
+    assert (effect.tried, effect.elsewhere, effect.unplaced) == (3, [], [])
+
+
 def test_an_obstacle_of_today_hides_none_that_the_edit_adds(kube_scheduler_binary: Path) -> None:
     """The effect on a Pod that fits nowhere is known only if its filters accept as before."""
     world = World()

@@ -1,7 +1,7 @@
 """The effect of another configuration on running and waiting pods.
 
-Pods that differ only in their names are tried once. A running pod is tried as a new one, with its
-own place free again.
+Pods that differ only in their names, and run on one node, are tried once. A running pod is tried as
+a new one, with its own place free again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..config.language.plugins.effective_plugins import effective_plugins
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import NODES, PODS, Object, pod_name
-from .probes import Acceptance, Accepted, acceptances, accepted_by_family
+from .probes import Acceptance, Accepted, acceptances, accepted_by_family, counts_elsewhere
 from .run_options import RunOptions, gates_of
 from .scenario import belongs_to_node
 from .world import World
 
 MOST_KINDS: Final = 2000
-"""Kinds of pods that are tried; one takes some 30 ms."""
+"""Kinds of pods that are tried; one takes some 30 ms. Pods that are tried together are one kind."""
 MOST_UNPLACED: Final = 100
 """Kinds of running pods that fit nowhere today whose filters are tried one by one."""
 NOT_TRIED: Final = ("preEnqueue", "postFilter", "reserve", "permit", "preBind", "bind")
@@ -36,10 +36,11 @@ _REASON: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class AlikePods:
-    """Pods that differ only in their names."""
+    """Pods that differ only in their names, on one node or without one."""
 
     pods: tuple[str, ...]  # namespace/name
-    first: Object  # the one that is tried; if it has a node, all have one
+    first: Object  # the one that is tried
+    kind: bytes  # the same for those that are tried together
 
     @property
     def namespace(self) -> str:
@@ -185,14 +186,14 @@ async def effect_of(world: World, options: RunOptions, after: RunOptions) -> Edi
         effect.left_out[group.namespace] = effect.left_out.get(group.namespace, 0) + len(group.pods)
     firsts = [group.first for group in groups]
     old, new = [await acceptances(world, rules, firsts) for rules in (options, after)]
-    nowhere = []
+    nowhere: dict[bytes, list[AlikePods]] = {}
     for group, was, would in zip(groups, old, new, strict=True):
         _compare(effect, group, was, would)
         if group.node and not was.nodes and not would.nodes:
-            nowhere.append(group)
-    effect.unplaced = [
-        name for group in await _hindered(world, options, after, nowhere) for name in group.pods
-    ]
+            nowhere.setdefault(group.kind, []).append(group)
+    hindered = await _hindered(world, options, after, [groups[0] for groups in nowhere.values()])
+    kinds = (nowhere[first.kind] for first in hindered)
+    effect.unplaced = [name for groups in kinds for group in groups for name in group.pods]
     return effect
 
 
@@ -260,20 +261,20 @@ def _not_tried(options: RunOptions) -> dict[str, Mapping[str, Sequence[str]]]:
 
 
 def alike(world: World, served: set[str]) -> list[AlikePods]:
-    """Return the pods that these schedulers place, without gated ones, the most first."""
-    by_content: dict[bytes, tuple[Object, list[str]]] = {}
+    """Return the pods that these schedulers place, without those that are never tried."""
+    found: dict[tuple[bytes, str], tuple[Object, list[str]]] = {}
     for entry in world.objects[PODS].values():
         pod = entry.object()
         spec, metadata = pod["spec"], pod["metadata"]
         if _omission(pod, served):
             continue
         own = {key: value for key, value in spec.items() if key != "nodeName"}
-        kind = [metadata["namespace"], metadata.get("labels"), own, bool(entry.node)]
-        key = orjson.dumps(kind, option=orjson.OPT_SORT_KEYS)
-        _, names = by_content.setdefault(key, (pod, []))
+        where = entry.node if counts_elsewhere(pod) else bool(entry.node)
+        content = [metadata["namespace"], metadata.get("labels"), own, where]
+        kind = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+        _, names = found.setdefault((kind, entry.node), (pod, []))
         names.append(pod_name(pod))
-    groups = [AlikePods(tuple(names), first) for first, names in by_content.values()]
-    return sorted(groups, key=lambda group: -len(group.pods))
+    return [AlikePods(tuple(names), first, kind) for (kind, _), (first, names) in found.items()]
 
 
 def omitted_pods(world: World, served: set[str]) -> dict[str, list[str]]:
@@ -289,6 +290,8 @@ def _omission(pod: Object, served: set[str]) -> str:
     """Return of which kind of pods it is that is not tried; empty: it is tried."""
     if pod["spec"]["schedulerName"] not in served:
         return "of other schedulers"
+    if "deletionTimestamp" in pod["metadata"]:
+        return "being deleted"
     if pod["spec"].get("schedulingGates"):
         return "with scheduling gates"
     return "of DaemonSets or without a scheduler" if belongs_to_node(pod) else ""
@@ -297,13 +300,17 @@ def _omission(pod: Object, served: set[str]) -> str:
 def chosen(groups: Sequence[AlikePods]) -> tuple[list[AlikePods], list[AlikePods]]:
     """Return (the groups that are tried, the others).
 
-    Each namespace has one after the other, its largest first, so that none crowds out another.
+    Each namespace has one kind after the other, its largest first, so that none crowds out another.
     """
+    kinds: dict[tuple[str, bytes], list[AlikePods]] = {}
+    for group in groups:
+        kinds.setdefault((group.namespace, group.kind), []).append(group)
+    sizes = {key: sum(len(group.pods) for group in own) for key, own in kinds.items()}
     turns: Counter[str] = Counter()
     ordered = []
-    for group in groups:
-        ordered.append((turns[group.namespace], group))
-        turns[group.namespace] += 1
+    for key in sorted(kinds, key=lambda key: -sizes[key]):
+        ordered.append((turns[key[0]], kinds[key]))
+        turns[key[0]] += 1
     ordered.sort(key=lambda item: item[0])
-    in_turn = [group for _, group in ordered]
-    return in_turn[:MOST_KINDS], in_turn[MOST_KINDS:]
+    tried = [group for _, own in ordered[:MOST_KINDS] for group in own]
+    return tried, [group for _, own in ordered[MOST_KINDS:] for group in own]

@@ -97,45 +97,50 @@ class Lifts:
         Raises:
             SimulationError: kube-scheduler ended, or the time is over.
         """
-        if self._witnessed:
-            for pod in _running(pods):
-                if pod_name(pod) not in self._ports:
-                    self._ports[pod_name(pod)] = _own_port(len(self._ports))
-                    await self._place(pod)
+        running = _running(pods)
+        if self._witnessed and (unknown := [p for p in running if pod_name(p) not in self._ports]):
+            for pod in unknown:
+                self._ports[pod_name(pod)] = _own_port(len(self._ports))
+            await self._place(unknown)
         await self._take(pods)
-        claims = self.run.free_claims(_running(pods)) if self._with_claims else []
+        claims = self.run.free_claims(running) if self._with_claims else []
         await self._until_claims_known(claims)
-        for pod in instead:
-            await self._place(pod)
+        await self._place(instead)
         yield
         await self._take(instead)
         for claim in claims:
             self.run.put(RESOURCE_CLAIMS, claim)
         await self._until_claims_known(claims)
-        for pod in _running(pods):
-            await self._place(pod)
+        await self._place(running)
         self.run.hold(pods)
 
     async def _take(self, pods: Sequence[Object]) -> None:
         self.run.release(pods)
-        for pod in _running(pods):
-            await self._until_known(pod, known=False)
+        await self._until_known(_running(pods), known=False)
 
-    async def _place(self, pod: Object) -> None:
-        placed = copy.deepcopy(pod)
-        if port := self._ports.get(pod_name(pod)):
-            placed["spec"]["containers"][0].setdefault("ports", []).append(port)
-        self.run.put(PODS, placed)
-        await self._until_known(pod, known=True)
+    async def _place(self, pods: Sequence[Object]) -> None:
+        for pod in pods:
+            placed = copy.deepcopy(pod)
+            if port := self._ports.get(pod_name(pod)):
+                placed["spec"]["containers"][0].setdefault("ports", []).append(port)
+            self.run.put(PODS, placed)
+        await self._until_known(pods, known=True)
 
-    async def _until_known(self, pod: Object, *, known: bool) -> None:
-        """Wait until kube-scheduler knows, or does not know, a pod on its node."""
-        node = pod["spec"]["nodeName"]
-        while self._witnessed and self.run.has(NODES, node):
-            container = {**_CONTAINER, "ports": [self._ports[pod_name(pod)]]}
+    async def _until_known(self, pods: Sequence[Object], *, known: bool) -> None:
+        """Wait until kube-scheduler knows, or does not know, pods on their nodes."""
+        left = {
+            pod_name(pod): pod
+            for pod in pods
+            if self._witnessed and self.run.has(NODES, pod["spec"]["nodeName"])
+        }
+        while left:
+            of_nodes = {pod["spec"]["nodeName"]: name for name, pod in left.items()}
+            ports = [self._ports[name] for name in of_nodes.values()]
+            container = {**_CONTAINER, "ports": ports}
             decision = await self._decision_of(WITNESS, {"containers": [container]})
-            if (node not in (decision.candidates or ())) is known:
-                return
+            for node, name in of_nodes.items():
+                if (node not in (decision.candidates or ())) is known:
+                    del left[name]
 
     async def _until_claims_known(self, claims: Sequence[Object]) -> None:
         """Wait until kube-scheduler knows the last change of claims."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,17 +19,19 @@ import orjson
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_REASON
+from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from .configuration import OFF, only, profiles_of
 from .constraints import FAMILY_OF
 from .decisions import PodDecision
+from .device_claims import claims_of
 from .kinds import IMPOSSIBLE, Object
 from .lifts import Lifts, witness_profiles
 from .nominations import nominated
 from .pod_groups import ungrouped
 from .run import Run
-from .run_options import RunOptions, gates_of, serving
+from .run_options import RunOptions, gates_of, has_unknown_plugins, serving
 from .shared_runs import Runs
 from .world import World
 
@@ -142,7 +144,7 @@ async def acceptances(
 ) -> list[Acceptance]:
     """Try each pod alone, by its scheduler, as a new one and with its own place free.
 
-    Of replicas that filters cannot distinguish, one is tried.
+    Of replicas that filters cannot distinguish, one is tried, and one for each node where one runs.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
@@ -156,15 +158,17 @@ async def acceptances(
         if service.options is None:
             tried |= dict.fromkeys(own, Acceptance(reasons=(service.problem,)))
             continue
-        # A nominated pod holds room on its node, which is its own.
-        alone = [[at] for at in own if _place_of(pods[at])]
+        alone = _is_about_others(profile_named(service.options, name), service.options)
+        groups = _tried_together([(at, pods[at]) for at in own], alone=alone)
         alike = {at: _read_by_filters(pods[at]) for at in own if not _place_of(pods[at])}
         firsts = {key: at for at, key in reversed(alike.items())}
         chosen, _ = probing(world, service.options, name)
         async with runs(world, chosen, [pods[at] for at in own]) as run:
             tries = _Tries(run, chosen.probes)
-            for group in (list(firsts.values()), *alone):
-                tried |= await tries.with_all_filters({at: pods[at] for at in group})
+            tried |= await tries.with_all_filters({at: pods[at] for at in firsts.values()})
+            for group in groups:
+                found = await tries.on_their_nodes({_place_of(pods[at]): pods[at] for at in group})
+                tried |= {at: found[_place_of(pods[at])] for at in group}
         tried |= {at: tried[firsts[key]] for at, key in alike.items()}
     return [tried[at] for at in range(len(pods))]
 
@@ -172,6 +176,32 @@ async def acceptances(
 def _place_of(pod: Object) -> str:
     """Return the node of a pod, or the one to which it is nominated; empty without one."""
     return pod["spec"].get("nodeName") or nominated(pod)
+
+
+def _tried_together(pods: Iterable[tuple[int, Object]], *, alone: bool) -> list[list[int]]:
+    """Return the pods with a place, in groups that can be tried together, or all `alone`."""
+    groups: dict[bytes | int, list[int]] = {}
+    for at, pod in pods:
+        if not _place_of(pod):
+            continue
+        anywhere = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        is_single = alone or nominated(pod) or counts_elsewhere(pod)
+        key = at if is_single else _read_by_filters({**pod, "spec": anywhere})
+        groups.setdefault(key, []).append(at)
+    return list(groups.values())
+
+
+def counts_elsewhere(pod: Object) -> bool:
+    """Return whether the place of a running pod decides about others like it on other nodes."""
+    spec = pod["spec"]
+    affinity = mapping(spec.get("affinity"))
+    about_pods = affinity.get("podAffinity") or affinity.get("podAntiAffinity")
+    return bool(spec.get("topologySpreadConstraints") or about_pods or claims_of(pod))
+
+
+def _is_about_others(profile: Mapping[str, Any], options: RunOptions) -> bool:
+    """Return whether a profile spreads pods by itself, or has plugins of which nothing is known."""
+    return "DoNotSchedule" in repr(profile.get("pluginConfig")) or has_unknown_plugins(options)
 
 
 _OWN_METADATA: Final = ("name", "uid", "creationTimestamp")
@@ -273,6 +303,28 @@ class _Tries:
         own = list(pods.values())
         decisions = await self._ask([(pod, ALL) for pod in own], own)
         return dict(zip(pods, map(_acceptance, decisions), strict=True))
+
+    async def on_their_nodes(self, pods: Mapping[str, Object]) -> dict[str, Acceptance]:
+        """Return which nodes accept each pod with its own place free, by its place.
+
+        Several pods are alike, and the place of each frees room on its node alone.
+        """
+        first = next(iter(pods.values()))
+        if len(pods) == 1:
+            return dict(zip(pods, (await self.with_all_filters({0: first})).values(), strict=True))
+        nodes = await self._accepting(first, [])
+        full = {node: pod for node, pod in pods.items() if node not in nodes}
+        own = await self._accepting(first, list(full.values())) if full else nodes
+        found = {node: Acceptance(nodes | (own & {node})) for node in pods}
+        if refused := [node for node in pods if not found[node].nodes]:
+            reasons_ = await self.on_their_nodes({refused[0]: pods[refused[0]]})
+            found |= dict.fromkeys(refused, reasons_[refused[0]])
+        return found
+
+    async def _accepting(self, pod: Object, lifted: Sequence[Object]) -> frozenset[str]:
+        """Return the nodes that accept a pod like one while the places of pods are free."""
+        (decision,) = await self._ask([(pod, ALL)], lifted)
+        return frozenset(decision.candidates or ())
 
     async def _ask(
         self, questions: Sequence[tuple[Object, str]], lifted: Sequence[Object]

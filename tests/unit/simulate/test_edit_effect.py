@@ -45,13 +45,34 @@ def test_pods_that_are_not_tried_are_named() -> None:
     assert list(EditEffect(tried=1).omissions()) == []
 
 
-def test_pods_that_differ_only_in_their_names_are_tried_once() -> None:
-    cluster = world(pod("one", "a"), pod("two", "b"), pod("waits"))
+def test_pods_of_one_node_that_differ_only_in_their_names_are_tried_once() -> None:
+    cluster = world(pod("one", "a"), pod("two", "b"), pod("three", "a"), pod("waits"))
     groups = alike(cluster, {"default-scheduler"})
-    assert [(group.pods, bool(group.first["spec"].get("nodeName"))) for group in groups] == [
-        (("default/one", "default/two"), True),
-        (("default/waits",), False),
-    ]
+    assert {(group.pods, group.node) for group in groups} == {
+        (("default/one", "default/three"), "a"),
+        (("default/two",), "b"),
+        (("default/waits",), ""),
+    }
+    assert len({group.kind for group in groups}) == 2
+
+
+def test_pods_that_keep_apart_are_a_kind_on_each_node() -> None:
+    pods = [pod("one", "a"), pod("two", "b")]
+    for each in pods:
+        rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        each["spec"]["topologySpreadConstraints"] = [rule]
+    assert len({group.kind for group in alike(world(*pods), {"default-scheduler"})}) == 2
+
+
+def test_pods_that_terminate_are_not_tried() -> None:
+    leaving, ending = pod("leaving", "a"), pod("ending")
+    for each in (leaving, ending):
+        each["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster = world(leaving, ending)
+    assert alike(cluster, {"default-scheduler"}) == []
+    assert omitted_pods(cluster, {"default-scheduler"}) == {
+        "being deleted": ["default/leaving", "default/ending"]
+    }
 
 
 def test_a_reason_of_a_tenant_leaves_room_for_the_others() -> None:
@@ -83,6 +104,7 @@ def kinds(namespace: str, *sizes: int) -> list[AlikePods]:
         AlikePods(
             tuple(f"{namespace}/{kind}-{at}" for at in range(size)),
             {"metadata": {"namespace": namespace}, "spec": {}},
+            b"%d" % kind,
         )
         for kind, size in enumerate(sizes)
     ]
