@@ -174,6 +174,32 @@ def test_a_drain_moves_what_it_may_and_reports_the_rest(simulate: Simulate) -> N
     assert simulate(full, "--drain", "a", code=1)["configurations"][0]["runsThatFit"] == 0
 
 
+def test_a_drain_fails_at_a_pod_of_several_budgets_and_passes_what_terminates(
+    simulate: Simulate,
+) -> None:
+    budgets = [
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+         "metadata": {"name": name, "namespace": "default"},
+         "spec": {"selector": {"matchLabels": {"app": "db"}}},
+         "status": {"disruptionsAllowed": 1}}
+        for name in ("one", "two")
+    ]  # fmt: skip
+    leaving = owned("leaving", "100m", "a")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    objects = cluster(owned("web", "3", "a"), leaving, owned("db", "100m", "a", app="db"), *budgets)
+    text = simulate(objects, "--drain", "a", "-o", "text", code=1)
+    assert (
+        "but several PodDisruptionBudgets cover one pod of a, so that the drain fails.\n"
+    ) in text
+    assert (
+        "  default/db is covered by 2 PodDisruptionBudgets (default/one, default/two), and the API "
+        "server evicts no such pod: the drain fails.\n"
+        "  default/leaving: terminates already, so nothing is created instead.\n"
+    ) in text
+    found = simulate(objects, "--drain", "a", code=1)
+    assert [drain["moved"] for drain in found["drains"]] == [["default/web"]]
+
+
 def test_a_drain_that_deletes_a_pod_for_good_is_not_reported_as_fitting(
     simulate: Simulate,
 ) -> None:

@@ -20,6 +20,7 @@ from .kinds import (
     NODES,
     PODS,
     RESOURCE_SLICES,
+    STATEFUL_SETS,
     Object,
     names_its_node,
     pod_name,
@@ -66,6 +67,10 @@ class Drain:
     stay: dict[str, int] = field(default_factory=dict)
     # PodDisruptionBudget -> pods whose eviction it does not allow
     blocked: dict[str, list[str]] = named("blockedByBudgets", default_factory=dict)
+    # pods of several budgets, which the API server does not evict -> these budgets
+    several: dict[str, list[str]] = named("coveredBySeveralBudgets", default_factory=dict)
+    # pods that terminate already, so that whatever creates others has done so
+    ending: list[str] = named("terminating", default_factory=list)
     # pods without a controller, which nothing recreates
     lost: list[str] = named("withoutController", default_factory=list)
     # PodDisruptionBudget -> evictions that it allows at the same time
@@ -274,17 +279,15 @@ def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
     budgets = list(world.all(BUDGETS))
     for pod in _on(world, name):
         own = pod_name(pod)
-        if _is_mirror(pod):
-            drain.stay["mirror pods"] = drain.stay.get("mirror pods", 0) + 1
-            continue
         if is_daemon(pod):
-            drain.stay["of DaemonSets"] = drain.stay.get("of DaemonSets", 0) + 1
+            what = "mirror pods" if _is_mirror(pod) else "of DaemonSets"
+            drain.stay[what] = drain.stay.get(what, 0) + 1
+            continue
+        if _is_replaced(pod):
+            drain.ending.append(own)
             continue
         covering = [budget for budget in budgets if _covers(budget, pod)]
-        forbidding = [budget for budget in covering if _allowed(budget) <= 0]
-        for budget in forbidding:
-            drain.blocked.setdefault(pod_name(budget), []).append(own)
-        if forbidding:
+        if _is_forbidden(drain, own, covering):
             continue
         if controller_of(pod) and (how := placed_without_scheduler(pod)):
             # Its controller creates it again there: a cordon concerns schedulers alone.
@@ -302,12 +305,24 @@ def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
     return drain, displaced
 
 
+def _is_forbidden(drain: Drain, pod: str, covering: Sequence[Object]) -> bool:
+    """Return whether the budgets of a pod forbid its eviction; note why."""
+    forbidding = [budget for budget in covering if _allowed(budget) <= 0]
+    for budget in forbidding:
+        drain.blocked.setdefault(pod_name(budget), []).append(pod)
+    if len(covering) > 1:  # "which the eviction subresource does not support"
+        drain.several[pod] = [pod_name(budget) for budget in covering]
+    return bool(forbidding) or len(covering) > 1
+
+
 def _remove(world: World, name: str) -> tuple[Drain, list[Object]]:
     gone, displaced = Drain(name), []
     for pod in _on(world, name):
         world.remove_pod(pod)
         if is_daemon(pod) or (controller_of(pod) and placed_without_scheduler(pod)):
             gone.stay["gone with it"] = gone.stay.get("gone with it", 0) + 1
+        elif _is_replaced(pod):
+            gone.ending.append(pod_name(pod))
         elif controller_of(pod) is None:
             gone.lost.append(pod_name(pod))
         else:
@@ -319,6 +334,15 @@ def _remove(world: World, name: str) -> tuple[Drain, list[Object]]:
         if (obj.get("spec") or {}).get("nodeName") == name:
             world.remove(RESOURCE_SLICES, obj["metadata"]["name"])
     return gone, displaced
+
+
+def _is_replaced(pod: Mapping[str, Any]) -> bool:
+    """Return whether nothing creates a pod again: it terminates, and counts no more.
+
+    A StatefulSet alone waits until it is gone.
+    """
+    owner = controller_of(pod) or {}
+    return "deletionTimestamp" in pod["metadata"] and owner.get("kind") != STATEFUL_SETS.kind
 
 
 def _allowed(budget: Mapping[str, Any]) -> int:

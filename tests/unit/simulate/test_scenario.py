@@ -108,6 +108,31 @@ def test_a_drain_respects_budgets(allowed: int | None, moves: bool) -> None:
     assert (found.world.get(PODS, "web", "default") is None) == moves
 
 
+def test_a_pod_of_several_budgets_is_not_evicted() -> None:
+    web = pod("web", "a", labels={"app": "web"})
+    budgets = [budget("one", 1, app="web"), budget("two", 1, app="web")]
+    found = prepare(world(web, *budgets), Scenario(drain=("a",)), OURS)
+    (drain,) = found.drains
+    assert (drain.moved, drain.budgets, drain.blocked) == ([], {}, {})
+    assert drain.several == {"default/web": ["default/one", "default/two"]}
+    assert found.world.get(PODS, "web", "default") is not None
+
+
+@pytest.mark.parametrize("scenario", [Scenario(drain=("a",)), Scenario(without=("a",))])
+def test_what_terminates_already_is_created_no_more(scenario: Scenario) -> None:
+    """The controller of a StatefulSet alone waits until its pod is gone."""
+    ending: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    pods = [
+        pod("web", "a", **ending),
+        pod("bare", "a", "", **ending),
+        pod("db", "a", "StatefulSet", **ending),
+    ]
+    found = prepare(world(*pods), scenario, OURS)
+    (drain,) = found.drains or found.removed
+    assert drain.ending == ["default/web", "default/bare"]
+    assert (drain.moved, drain.lost, names(found.pods)) == (["default/db"], [], ["db"])
+
+
 @pytest.mark.parametrize(
     ("selector", "selected"),
     [

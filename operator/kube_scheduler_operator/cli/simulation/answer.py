@@ -208,6 +208,11 @@ def _prevented(drains: Sequence[Drain], *, refused: bool) -> list[str]:
             f"PodDisruptionBudget {budget} blocks the drain of {drain.node}"
             for budget in drain.blocked
         ]
+        if drain.several:
+            clauses.append(
+                f"several PodDisruptionBudgets cover one pod of {drain.node}, so that the drain "
+                "fails"
+            )
         if drain.lost:
             lost = counted(len(drain.lost), "pod")
             clauses.append(

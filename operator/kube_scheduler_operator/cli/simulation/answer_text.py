@@ -189,6 +189,12 @@ def _drain_lines(drain: Drain) -> Iterator[str]:
             f"  PodDisruptionBudget {budget} allows no eviction now: {first_names(pods)} "
             f"{'stays' if len(pods) == 1 else 'stay'}, and the drain waits."
         )
+    for pod, budgets in drain.several.items():
+        yield (
+            f"  {pod} is covered by {len(budgets)} PodDisruptionBudgets ({first_names(budgets)}), "
+            "and the API server evicts no such pod: the drain fails."
+        )
+    yield from _ending_lines(drain)
     for budget, allowed in drain.one_by_one.items():
         allows = f"  PodDisruptionBudget {budget} allows {counted(allowed, 'eviction')}"
         if budget in drain.stops:
@@ -204,8 +210,15 @@ def _drain_lines(drain: Drain) -> Iterator[str]:
 
 def _removed_lines(gone: Drain) -> Iterator[str]:
     yield f"Without {gone.node}: {counted(len(gone.moved), 'pod')} would be created again."
+    yield from _ending_lines(gone)
     if gone.lost:
         yield f"  {first_names(gone.lost)}: without a controller, so nothing creates them again."
+
+
+def _ending_lines(drain: Drain) -> Iterator[str]:
+    if drain.ending:
+        verb = "terminates" if len(drain.ending) == 1 else "terminate"
+        yield f"  {first_names(drain.ending)}: {verb} already, so nothing is created instead."
 
 
 def _label(key: str) -> str:
