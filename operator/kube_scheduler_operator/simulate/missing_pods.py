@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS
+from .kinds import CONTROLLERS, LIMIT_RANGES, PODS, REPLICA_FAILURE, REPLICA_SETS, pod_name
 from .owners import owner_of
 from .quotas import makes_room, used_up
 from .refusals import remedy
@@ -66,17 +66,29 @@ def _missing(world: World, obj: Mapping[str, Any], existing: int) -> Iterator[Mi
             cause = _FORBIDDEN.sub("", str(condition.get("message") or condition.get("reason")))
             if count > 0:
                 namespace = obj["metadata"]["namespace"]
-                fix = remedy(cause, namespace, used_up(world, namespace))
+                ranges = [one for one in world.all(LIMIT_RANGES) if _is_in(namespace, one)]
+                fix = remedy(cause, namespace, used_up(world, namespace), ranges)
                 earlier = _ending_old_pods(world, obj, cause)
                 fix = "; or ".join(filter(None, (earlier, fix)))
                 yield MissingPods(owner_of(obj), namespace, count, cause, fix)
 
 
+def _is_in(namespace: str, obj: Mapping[str, Any]) -> bool:
+    return str(obj["metadata"]["namespace"]) == namespace
+
+
 def _ending_old_pods(world: World, replica_set: Mapping[str, Any], cause: str) -> str:
     """Return how the end of an old pod makes room in a quota; empty if it does not."""
     rollout = rollout_to(world, replica_set) if replica_set["kind"] == REPLICA_SETS.kind else None
-    if rollout is None or not any(makes_room(pod["spec"], cause) for pod in rollout.old):
+    making = [pod for pod in rollout.old if makes_room(pod["spec"], cause)] if rollout else []
+    if rollout is None or not making:
         return ""
+    for pod in making:
+        if pod["metadata"].get("deletionTimestamp"):  # its end has been asked for already
+            return (
+                f"let pod {pod_name(pod)} end, which is being deleted and counts in the quota until "
+                "it is gone"
+            )
     return (
         f"let an old pod end before a new one starts: {ENDING_FIRST} in {DEPLOYMENT} "
         f"{rollout.deployment}"

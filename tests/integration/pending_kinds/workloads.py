@@ -65,7 +65,7 @@ REFUSALS: Final = {
     ),
     "a limit of containers": Refusal(
         "maximum cpu usage per Container is 1, but limit is 2",
-        f"keep the LimitRange of namespace {OTHER_NAMESPACE} (maximum cpu usage per Container is 1",
+        "set the limit of cpu of the containers to at most 1, or change max.cpu of the LimitRange",
         ((_RANGES, {"metadata": {"name": "cpu"}, "spec": {"limits": [_LIMITS]}}),),
         ((f"{_RANGES}/cpu", {"spec": {"limits": [{**_LIMITS, "max": {"cpu": "2"}}]}}),),
         resources={"limits": {"cpu": "2"}},

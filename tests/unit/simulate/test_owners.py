@@ -156,9 +156,39 @@ def test_missing_pods_are_counted_from_the_pods_because_a_status_is_written_late
         pytest.param(
             'pods "a" is forbidden: [maximum cpu usage per Container is 1, but limit is 2]',
             "[maximum cpu usage per Container is 1, but limit is 2]",
-            "keep the LimitRange of namespace shop (maximum cpu usage per Container is 1): kubectl "
-            "describe limitrange -n shop",
+            "set the limit of cpu of the containers to at most 1, or change max.cpu of the "
+            "LimitRange of namespace shop: kubectl describe limitrange -n shop",
             id="a limit of containers",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: [minimum memory usage per Pod is 1.5Gi.  No request is '
+            "specified, maximum cpu usage per Container is 2.  No limit is specified]",
+            "[minimum memory usage per Pod is 1.5Gi.  No request is specified, maximum cpu usage "
+            "per Container is 2.  No limit is specified]",
+            "set the request of memory of the pod to at least 1.5Gi, or change min.memory of the "
+            "LimitRange of namespace shop: kubectl describe limitrange -n shop, and set the limit "
+            "of cpu of the containers to at most 2, or change max.cpu of the LimitRange of "
+            "namespace shop: kubectl describe limitrange -n shop",
+            id="two limits",
+        ),
+        pytest.param(
+            "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical "
+            "system-cluster-critical]}]",
+            "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical "
+            "system-cluster-critical]}]",
+            "create a ResourceQuota in namespace shop whose scopeSelector has scopeName "
+            "PriorityClass, operator In and the class of the pods, or use a priorityClassName "
+            "other than system-node-critical system-cluster-critical: the API server admits pods "
+            "of these classes only where such a quota is",
+            id="a class of priority that only quotas admit",
+        ),
+        pytest.param(
+            'Pod "a" is invalid: spec.containers[0].resources.requests: Invalid value: "1Gi": must '
+            "be less than or equal to memory limit of 512Mi",
+            'spec.containers[0].resources.requests: Invalid value: "1Gi": must be less than or '
+            "equal to memory limit of 512Mi",
+            "set the limit of memory to at least the request of it",
+            id="a request beyond its limit",
         ),
         pytest.param("", "FailedCreate", "", id="without a message"),
     ],
@@ -171,6 +201,55 @@ def test_the_reason_of_the_api_server_is_shown_without_the_name_of_a_pod_that_do
     )
     (found,) = missing_pods(world(controller))
     assert (found.owner, found.cause, found.fix) == ("ReplicationController/old", cause, fix)
+
+
+@pytest.mark.parametrize(
+    ("message", "fix"),
+    [
+        (
+            "maximum memory usage per Container is 4Gi, but limit is 8Gi",
+            "set the limit of memory of the containers to at most 4Gi, or change max.memory of the "
+            "LimitRange shop/big: kubectl describe limitrange -n shop",
+        ),
+        (
+            "must be less than or equal to memory limit of 512Mi",
+            "set the limit of memory to at least the request of it; a container without one gets "
+            "512Mi from LimitRange shop/default",
+        ),
+    ],
+)
+def test_the_limit_range_that_refuses_pods_is_named(message: str, fix: str) -> None:
+    limits = {
+        "default": {"type": "Container", "default": {"memory": "512Mi"}},
+        "big": {"type": "Container", "max": {"memory": "4Gi"}},
+        "other": {"type": "Pod", "max": {"memory": "4Gi", "cpu": "1"}},
+    }
+    ranges = [owned("LimitRange", name, spec={"limits": [one]}) for name, one in limits.items()]
+    for one in ranges:
+        one["apiVersion"] = "v1"
+    replica_set = owned("ReplicaSet", "web", spec={"replicas": 1}, status=refused(message))
+    (found,) = missing_pods(world(replica_set, *ranges))
+    assert found.fix == fix
+
+
+def test_an_old_pod_that_is_being_deleted_is_awaited_instead_of_ending_another_one() -> None:
+    running = {
+        "nodeName": "a",
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+    }
+    deletion = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    cluster = world(
+        owned("ReplicaSet", "web-1", "Deployment/web", spec={"replicas": 1}),
+        owned("ReplicaSet", "web-5d9", "Deployment/web", spec={"replicas": 1},
+              status=refused(QUOTA)),
+        owned("Pod", "one", "ReplicaSet/web-1", spec=running),
+        owned("Pod", "two", "ReplicaSet/web-1", spec=running, metadata=deletion),
+    )  # fmt: skip
+    (found,) = missing_pods(cluster)
+    assert found.fix == (
+        "let pod shop/two end, which is being deleted and counts in the quota until it is gone; or "
+        "raise ResourceQuota shop/compute, or request less"
+    )
 
 
 def test_a_workload_that_has_all_its_pods_or_no_failure_misses_none() -> None:

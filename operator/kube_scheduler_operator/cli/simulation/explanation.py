@@ -214,8 +214,13 @@ def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[
 def _without_pod(world: World, reference: PodReference, missing: Sequence[MissingPods]) -> NoPod:
     ended = _ended(world, reference)
     if not missing and not ended:
-        problem = "has no pod that waits or runs"
-        if reference.workload is None:
+        if reference.workload is not None:
+            command = f"describe {reference.workload.kind.lower()} {reference.name}"
+            problem = (
+                "has no pod that waits or runs; its events say why its controller creates none: "
+                f"kubectl {command} -n {reference.namespace}"
+            )
+        else:
             problem = "is not among the pods that are waiting or running"
             problem += _similar_pods(world, reference)
         raise CommandError(f"{reference.title} {problem}")
