@@ -6,6 +6,7 @@ All of it was tried: a change helps if kube-scheduler found nodes for the change
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import (
     AsyncIterator,
@@ -20,18 +21,19 @@ from collections.abc import (
 from dataclasses import replace
 from typing import Any, Final
 
+from ..base.quantities import PODS as PODS_RESOURCE
 from ..base.quantities import amount as parsed
 from ..base.quantities import amounts
 from ..scheduling.policies.pods import Demand
 from .constraint import Constraint, Rank, different_texts, no_edits, quantity_text
-from .constraints import FAMILIES, without
+from .constraints import FAMILIES, host_ports, without
 from .decisions import PodDecision
 from .diagnosis import Awaited, Cause, Diagnosis, Group
 from .edits import Edit, edits
 from .fix import Fix, naming_node
 from .kinds import BY_KIND, HOSTNAME, IMPOSSIBLE, NODES, PODS, Object, pod_name
 from .leaving import LeavingPod, leaving_pods, reserving_pods, resized
-from .less import reduce_request
+from .less import reduce_request, reduction
 from .lifts import Lifts, answers_once_known
 from .new_nodes import add_pod, written
 from .owners import edited_object
@@ -297,11 +299,11 @@ class AdviceSearch:
                 amounts_, nodes = less, answer.candidates
                 break
         texts, rank = [], max(constraint.rank for constraint in constraints)
-        reduced = Demand(self._changed(constraints, amounts_)["spec"]).requests
+        reduced = self._changed(constraints, amounts_)["spec"]
         for constraint in constraints:
             text = constraint.fix
             if name := constraint.resource:
-                text, nothing = self._less(name, reduced.get(name, 0.0))
+                text, nothing = self._less(name, reduced)
                 rank = Rank.NOTHING if nothing else rank
             texts.append(text)
         size = _LARGEST if rank == Rank.NOTHING else 0
@@ -318,12 +320,10 @@ class AdviceSearch:
                 remove_request(changed, name)
         return changed
 
-    def _less(self, resource: str, amount: float) -> tuple[str, bool]:
+    def _less(self, resource: str, reduced: Object) -> tuple[str, bool]:
         """Return the text of a request that is made smaller, and whether nothing remains."""
-        if amount > 0:
-            asked = Demand(self._pod["spec"]).requests[resource]
-            less, before = different_texts(resource, amount, asked)
-            return f"request {less} of {resource} instead of {before}", False
+        if Demand(reduced).requests.get(resource, 0.0) > 0:
+            return reduction(self._pod["spec"], reduced, resource), False
         # `remove_request` leaves the overhead out as well.
         overhead = resource in (self._pod["spec"].get("overhead") or {})
         also = ", and use no RuntimeClass with an overhead of it" if overhead else ""
@@ -454,11 +454,17 @@ class AdviceSearch:
                 self._answer.fixes.append(Fix(text, (like,), 3, rank=rank))
 
     def _shares(self, nodes: Collection[str]) -> dict[str, dict[str, float]]:
-        """Return what the Pods of DaemonSets and static Pods take of each of these nodes."""
+        """Return what the Pods of DaemonSets and static Pods take of each of these nodes.
+
+        A host port of theirs that the pod needs leaves no place for it.
+        """
         shares: dict[str, dict[str, float]] = {node: {} for node in nodes}
+        needed = set(host_ports(self._pod["spec"]))
         for entry in self._world.objects[PODS].values():
             if entry.node in shares and is_daemon(pod := entry.object()):
                 add_pod(shares[entry.node], pod)
+                if not needed.isdisjoint(host_ports(pod["spec"])):
+                    shares[entry.node][PODS_RESOURCE] = math.inf
         return shares
 
     async def _candidates_of(self, nodes: int) -> Sequence[str]:

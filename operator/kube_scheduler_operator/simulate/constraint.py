@@ -16,6 +16,7 @@ from .kinds import Object
 
 _IN_BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
 
+
 Change = Callable[[Object], None]
 """Changes a pod in place."""
 

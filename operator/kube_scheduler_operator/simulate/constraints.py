@@ -94,7 +94,7 @@ def without(pod: Object, constraints: Iterable[Constraint]) -> Object:
 def _ports(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     used = cache(partial(_ports_in_use, world))
     of_host = bool(pod["spec"].get("hostNetwork"))
-    for host_port in dict.fromkeys(_host_ports(pod["spec"])):
+    for host_port in dict.fromkeys(host_ports(pod["spec"])):
         yield Constraint(
             "ports",
             f"another pod on the node uses the host port {host_port}",
@@ -113,7 +113,8 @@ def _unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
     return ()
 
 
-def _host_ports(spec: Mapping[str, Any]) -> Iterator[str]:
+def host_ports(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the host ports of a pod, such as 80/TCP."""
     ports = (_host_port(port) for holder in containers(spec) for port in holder.get("ports") or ())
     return filter(None, ports)
 
@@ -124,7 +125,7 @@ def _ports_in_use(world: World) -> Mapping[tuple[str, str], str]:
     for entry in world.objects[PODS].values():
         if entry.node and b"hostPort" in entry.content:
             found = entry.object()
-            for host_port in _host_ports(found["spec"]):
+            for host_port in host_ports(found["spec"]):
                 used.setdefault((entry.node, host_port), pod_name(found))
     return used
 

@@ -86,8 +86,8 @@ def _ending_old_pods(world: World, replica_set: Mapping[str, Any], cause: str) -
     for pod in making:
         if pod["metadata"].get("deletionTimestamp"):  # its end has been asked for already
             return (
-                f"let pod {pod_name(pod)} end, which is being deleted and counts in the quota until "
-                "it is gone"
+                f"let pod {pod_name(pod)} end, which is being deleted and counts in the quota "
+                "until it is gone"
             )
     return (
         f"let an old pod end before a new one starts: {ENDING_FIRST} in {DEPLOYMENT} "

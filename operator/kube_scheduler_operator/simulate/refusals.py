@@ -92,7 +92,7 @@ def remedy(
     if bounds := list(_BOUND.finditer(cause)):
         return ", and ".join(_within(match, namespace, ranges) for match in bounds[:_NAMED])
     if match := _ABOVE_LIMIT.search(cause):
-        return _raised_limit(match[1], match[2], namespace, ranges)
+        return _raised_limit(match[1], match[2], ranges)
     for pattern, text in _RULES:
         if match := re.search(pattern, cause):
             return text.format(foreign(match[1], FOREIGN_NAME), namespace=namespace)
@@ -132,9 +132,7 @@ def _within(match: re.Match[str], namespace: str, ranges: Sequence[Mapping[str, 
     )
 
 
-def _raised_limit(
-    resource: str, limit: str, namespace: str, ranges: Sequence[Mapping[str, Any]]
-) -> str:
+def _raised_limit(resource: str, limit: str, ranges: Sequence[Mapping[str, Any]]) -> str:
     shown, most = foreign(resource, FOREIGN_NAME), foreign(limit, FOREIGN_NAME)
     named = [
         name

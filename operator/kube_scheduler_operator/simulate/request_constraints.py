@@ -44,7 +44,7 @@ def request_constraints(
             f"request less {resource}",
             remove,
             resource,
-            on=_for_all_nodes(partial(_shortage, spec, resource, amount, usage)),
+            on=_shortage(spec, resource, amount, usage),
             rank=Rank.LESS,
             repairs=partial(_providers, resource, world, remove),
             words=f"Insufficient {resource}",
@@ -60,25 +60,39 @@ def remove_request(pod: Object, resource: str) -> None:
     (spec.get("overhead") or {}).pop(resource, None)
 
 
-def _for_all_nodes(text: Callable[[], str]) -> Callable[[str], str]:
-    """Return what has one sentence for all nodes, so that they remain one group."""
-    known = cache(text)
-    return lambda _node: known()
-
-
-def _shortage(spec: Mapping[str, Any], resource: str, amount: float, usage: Usage) -> str:
-    """Describe what all nodes with too little of a resource lack."""
+def _shortage(
+    spec: Mapping[str, Any], resource: str, amount: float, usage: Usage
+) -> Callable[[str], str]:
+    """Return what describes the lack of a node: one sentence for all that have some of it."""
     asked = quantity_text(resource, amount)
     who = f"requested by {askers(spec, resource)}"
+
+    @cache
+    def of_all() -> str:
+        return _most_free(
+            resource, amount, f"less than {asked} of {resource} is free, {who}", usage
+        )
+
+    def of(node: str) -> str:
+        sizes = usage().allocatable
+        if sizes.get(node, {}).get(resource):
+            return of_all()
+        some = any(size.get(resource) for size in sizes.values())
+        lack = "the node has no" if some else "no node has"
+        return f"{lack} {resource}, of which {asked} is {who}"
+
+    return of
+
+
+def _most_free(resource: str, amount: float, text: str, usage: Usage) -> str:
+    """Add the node with most of a resource, of all that have some and too little."""
     known = usage()
-    if not any(sizes.get(resource) for sizes in known.allocatable.values()):
-        return f"no node has {resource}, of which {asked} is {who}"
-    nodes = known.allocatable if len(known.allocatable) <= _MOST_COUNTED else ()
+    having = [node for node, sizes in known.allocatable.items() if sizes.get(resource)]
+    nodes = having if len(known.allocatable) <= _MOST_COUNTED else ()
     free = {node: known.of(node).get(resource, 0.0) for node in nodes}
     most, node = max(
         ((left, node) for node, left in free.items() if left < amount), default=(0, "")
     )
-    text = f"less than {asked} of {resource} is free, {who}"
     if not node:
         return text
     size = quantity_text(resource, known.allocatable[node].get(resource, 0.0))
