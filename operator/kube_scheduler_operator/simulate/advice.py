@@ -21,6 +21,7 @@ from collections.abc import (
 from dataclasses import replace
 from typing import Any, Final
 
+from ..base.objects import mapping
 from ..base.quantities import PODS as PODS_RESOURCE
 from ..base.quantities import amount as parsed
 from ..base.quantities import amounts
@@ -32,10 +33,11 @@ from .diagnosis import Awaited, Cause, Diagnosis, Group
 from .edits import Edit, edits
 from .fix import Fix, naming_node
 from .kinds import BY_KIND, HOSTNAME, IMPOSSIBLE, NODES, PODS, Object, pod_name
-from .leaving import LeavingPod, leaving_pods, reserving_pods, resized
+from .leaving import LeavingPod, deferred_resizes, leaving_pods, reserving_pods, resized
 from .less import reduce_request, reduction
 from .lifts import Lifts, answers_once_known
 from .new_nodes import add_pod, written
+from .node_rules import REQUIRED
 from .owners import edited_object
 from .preemption import priority_of, unblocking
 from .probes import ALL, probe
@@ -43,7 +45,7 @@ from .request_constraints import Usage, remove_request
 from .rollouts import DEPLOYMENT, ENDING_FIRST, FIELD, rollout_of
 from .room import movable, priority_above
 from .scenario import is_daemon
-from .taint_constraints import UNSCHEDULABLE_TAINT
+from .taint_constraints import FARGATE, UNSCHEDULABLE_TAINT
 from .utilization import FreeAmounts
 from .world import World
 
@@ -101,6 +103,7 @@ class AdviceSearch:
         """
         await self._await_pods()
         await self._await_rollout()
+        await self._end_resizes()
         await self._fixes(excluded)
         if all(each.fix for each in self._constraints):
             await self._new_nodes(labels)
@@ -154,6 +157,20 @@ class AdviceSearch:
                 self._answer.fixes.append(replace(fix, patch=patch))
                 return
 
+    async def _end_resizes(self) -> None:
+        """See whether the pod fits once a resize is given up for which its node has no room."""
+        for pod, kept, amounts_ in deferred_resizes(self._world)[:_MOST_OLD]:
+            async with self._lifts.lifted([pod], [kept]):
+                (answer,) = await self._ask([(self._pod, ALL)])
+            if answer.candidates:
+                own = pod["metadata"]
+                text = (
+                    f"let pod {pod_name(pod)} request again what it has, because its resize is "
+                    f"Deferred and {amounts_}: kubectl edit pod {own['name']} -n "
+                    f"{own['namespace']} --subresource resize"
+                )
+                self._answer.fixes.append(Fix(text, tuple(answer.candidates), rank=Rank.MEND))
+
     async def _awaited(self, leaving: Sequence[tuple[Object, LeavingPod]]) -> Awaited | None:
         """Return the fewest of these pods without which the pod fits; None: it does not."""
         fits = await self._without(leaving)
@@ -196,7 +213,7 @@ class AdviceSearch:
         }
         for constraint, nodes in helps.items():
             fix = await self._fix_of([constraint], nodes or (), room)
-            size = fix.size or FAMILIES[constraint.family].size
+            size = fix.size or constraint.size or FAMILIES[constraint.family].size
             field = "" if constraint.resource else constraint.field
             explanation.fixes.append(self._edited(replace(fix, size=size), field))
         explanation.fixes += await self._repairs(helps)
@@ -218,6 +235,9 @@ class AdviceSearch:
         if not fixed or repaired or len(names) != 1:
             return
         (node,) = names
+        if self._is_for_one_pod(node):
+            self._keep_daemon_off(node)
+            return
 
         async def fits() -> bool:
             (answer,) = await self._ask([(self._pod, ALL)])
@@ -240,6 +260,16 @@ class AdviceSearch:
             patch = self._edits(changed)
             fix = Fix(text, (node,), size=2, rank=Rank.RULE, patch=patch)
             self._answer.fixes.append(self._edited(fix, "spec.priorityClassName"))
+
+    def _keep_daemon_off(self, node: str) -> None:
+        """Add what ends the wait of a pod for a node that has no place for any other."""
+        key, value = FARGATE
+        text = (
+            f"demand {key} NotIn {value} in the node affinity: node {node} is of EKS Fargate, for "
+            "one pod alone; its DaemonSet has no pod for it then"
+        )
+        fix = Fix(text, (), size=1, rank=Rank.MEND)
+        self._answer.fixes = [self._edited(fix, f"spec.affinity.nodeAffinity.{REQUIRED}")]
 
     async def _repairs(self, constraints: Iterable[Constraint]) -> list[Fix]:
         """Return what helps and keeps the constraint, of constraints that keep the pod away."""
@@ -430,7 +460,7 @@ class AdviceSearch:
             self._run.remove(NODES, name)
         await self._candidates_of(len(self._nodes))
         for name, (like, count, labelled) in added.items():
-            if name in fitting:
+            if name in fitting and not self._is_for_one_pod(like):
                 others = f" (one of {count} nodes of its kind)" if count > 1 else ""
                 text = f"add a node like {like}{others}{labelled}"
                 self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
@@ -450,8 +480,16 @@ class AdviceSearch:
             if (name := next(filter(fitting.__contains__, added), None)) is not None:
                 like, _, labelled = added[name]
                 text = f"add a node like {like}{labelled}, and {change.fix}"
+                likes: tuple[str, ...] = (like,)
+                if self._is_for_one_pod(like):
+                    text, likes = change.fix, ()
                 rank = max(change.rank, Rank.NODE)
-                self._answer.fixes.append(Fix(text, (like,), 3, rank=rank))
+                self._answer.fixes.append(Fix(text, likes, 3, rank=rank))
+
+    def _is_for_one_pod(self, node: str) -> bool:
+        """Return whether a node was made for one pod: nobody adds one like it."""
+        labels = mapping(mapping((self._world.node(node) or {}).get("metadata")).get("labels"))
+        return labels.get(FARGATE[0]) == FARGATE[1]
 
     def _shares(self, nodes: Collection[str]) -> dict[str, dict[str, float]]:
         """Return what the Pods of DaemonSets and static Pods take of each of these nodes.

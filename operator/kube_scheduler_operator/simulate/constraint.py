@@ -65,6 +65,7 @@ class Constraint:
     # what a node lacks, with figures; empty, or without the function: `text` is all that is known
     on: Callable[[str], str] | None = None
     rank: Rank = Rank.DROP  # of `fix`
+    size: int = 0  # how much a pod loses by `fix`; 0: as by others of the family
     field: str = ""  # that `fix` changes, as a path in the pod; empty: another object
     # what to try before `fix`; it is made only for a pod that fits nowhere
     repairs: Callable[[], Iterable[RuleRepair]] = tuple

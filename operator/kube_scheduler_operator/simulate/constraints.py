@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-from ..base.objects import mapping
+from ..base.objects import controller_of, mapping
 from ..base.quantities import amounts
 from ..config.language.feature_gates import Gates
 from .affinity_constraints import affinity_constraints
 from .constraint import Constraint, containers, no_edits
 from .device_constraints import device_constraints
 from .edits import Edit
-from .kinds import PODS, Object, pod_name
+from .kinds import DAEMON_SETS, PODS, Object, pod_name
 from .request_constraints import Usage, request_constraints
 from .selector_constraints import selector_constraints
 from .spread_constraints import spread_constraints
@@ -126,8 +126,15 @@ def _ports_in_use(world: World) -> Mapping[tuple[str, str], str]:
         if entry.node and b"hostPort" in entry.content:
             found = entry.object()
             for host_port in host_ports(found["spec"]):
-                used.setdefault((entry.node, host_port), pod_name(found))
+                used.setdefault((entry.node, host_port), _user(found))
     return used
+
+
+def _user(pod: Mapping[str, Any]) -> str:
+    """Name a pod; of one that each node has, its DaemonSet as well."""
+    owner = controller_of(pod) or {}
+    of = f" of DaemonSet {owner.get('name')}" if owner.get("kind") == DAEMON_SETS.kind else ""
+    return f"{pod_name(pod)}{of}"
 
 
 def _user_of_port(

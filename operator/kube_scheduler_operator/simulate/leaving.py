@@ -28,6 +28,7 @@ _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 _OF_SPEC: Final = ("initContainers", "containers", "overhead", "resources")
 _held_before: BoundedCache[bytes, Mapping[str, float]] = BoundedCache(4096, 4 * 2**20, 2**16)
 _INFEASIBLE: Final = "Infeasible"
+_DEFERRED: Final = "Deferred"
 _MOST_AMOUNTS: Final = 3
 _LONGEST: Final = 366 * 24 * 3600
 """Seconds of the longest grace period that counts."""
@@ -207,7 +208,48 @@ def _as_reported(
 
 
 def _is_infeasible(pod: Mapping[str, Any]) -> bool:
+    return _has_reason(pod, _INFEASIBLE)
+
+
+def _has_reason(pod: Mapping[str, Any], reason: str) -> bool:
     return any(
-        str(condition.get("type")) in RESIZES and condition.get("reason") == _INFEASIBLE
+        str(condition.get("type")) in RESIZES and condition.get("reason") == reason
         for condition in mapping(pod.get("status")).get("conditions") or ()
     )
+
+
+def deferred_resizes(world: World) -> list[tuple[Object, Object, str]]:
+    """Return the pods that ask for more than their node has left: it keeps that room for them.
+
+    Each comes with the pod as it is without its resize, and with what that would free, in words.
+    """
+    return list(_deferred(world))
+
+
+def _deferred(world: World) -> Iterator[tuple[Object, Object, str]]:
+    for entry in world.objects[PODS].values():
+        if not entry.node or b'"Deferred"' not in entry.content:
+            continue
+        pod = entry.object()
+        if not _has_reason(pod, _DEFERRED):
+            continue
+        kept, asked = _allocated(pod), held(pod)
+        has = Demand(kept["spec"]).requests
+        freed = [
+            f"its node keeps {wanted} of {foreign(name, FOREIGN_NAME)} for it; it has {own}"
+            for name, amount in asked.items()
+            if amount > has.get(name, 0.0)
+            for wanted, own in [different_texts(name, amount, has.get(name, 0.0))]
+        ]
+        if freed:
+            yield pod, kept, " and ".join(freed[:_MOST_AMOUNTS])
+
+
+def _allocated(pod: Object) -> Object:
+    """Return a pod that requests what its containers have."""
+    spec, statuses = dict(pod["spec"]), _statuses(pod)
+    fields = ("allocatedResources", "resources")
+    for kind in ("initContainers", "containers"):
+        if spec.get(kind):
+            spec[kind] = [_as_reported(one, statuses, fields, False) for one in spec[kind]]
+    return resized({**pod, "spec": spec})

@@ -6,6 +6,7 @@ would run there is taken off its allocatable resources.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
@@ -14,7 +15,7 @@ from typing import Any, Final
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from ..base.objects import controller_of, entries, mapping
-from ..base.quantities import CPU, MEMORY, amounts
+from ..base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, amounts
 from ..base.quantities import PODS as PODS_RESOURCE
 from ..scheduling.policies.pods import Demand
 from . import node_groups, node_pools
@@ -60,6 +61,10 @@ _MOST_DAEMONS: Final = 200
 _MOST_DOMAINS: Final = 6
 _MOST_CAUSES: Final = 4
 _SIMULATED: Final = "simulated"
+_OWN_NAME: Final = re.compile(rf"({re.escape(HOSTNAME)}=[^\s,]+), (?:which|and) no node has.*")
+_NO_LABEL: Final = re.compile(r", and no node has the label ([^\s;]+)(?:; nodes have .*)?$")
+_NO_VALUE: Final = re.compile(r", which no node has(?:; nodes have [^;]*)?(?=;|$)")
+"""How sentences about all nodes of a cluster end, which are about templates here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +393,7 @@ def _causes(one: Tried, source: NodeMaker, pod: Object) -> list[str]:
 def _text(rejection: Rejection, one: Tried, source: NodeMaker, pod: Object) -> str:
     resource = rejection.resource
     if not resource:
-        text = rejection.text.replace("the node has the taint", "its nodes have the taint")
+        text = _of_its_nodes(rejection.text, source)
         if rejection.family == _NODE_AFFINITY:
             own = [one for one in source.requirements if str(one.get("key")) in text]
             required = "; ".join(map(written, own))
@@ -407,6 +412,16 @@ def _text(rejection: Rejection, one: Tried, source: NodeMaker, pod: Object) -> s
         most, requirement = one.template.bounds.get(resource, (0.0, ""))
         whose = f"its nodes have at most {shown(resource, most)} of {resource} ({requirement})"
     return f"{whose}{f', of which {taken}' if taken else ''}, and {wanted}"
+
+
+def _of_its_nodes(text: str, source: NodeMaker) -> str:
+    """Return a sentence about a template as one about the nodes of its source."""
+    text = text.replace("the node has the taint", "its nodes have the taint")
+    text = _OWN_NAME.sub(r"\1, and a new node has a name of its own", text)
+    if lacking := _NO_LABEL.search(text):
+        gives = f"; {source.labelled_by} can give it to them" if source.labelled_by else ""
+        text = f"{text[: lacking.start()]}, and none of its nodes has the label {lacking[1]}{gives}"
+    return _NO_VALUE.sub(", which none of its nodes has", text)
 
 
 def _used_up(source: NodeMaker) -> Iterator[str]:
@@ -428,17 +443,27 @@ def _too_little_left(source: NodeMaker, pod: Object, one: Tried) -> Iterator[str
         if wanted + share > left:
             daemons = f", DaemonSets {shown(limit.resource, share)}" if share else ""
             yield f"{limit.text}, and the Pod requests {shown(limit.resource, wanted)}{daemons}"
+        elif not one.template.like and limit.resource in one.template.least:
+            least, requirement = one.template.least[limit.resource]
+            if least > left:
+                smallest = shown(limit.resource, least)
+                yield f"{limit.text}, and a node of it has at least {smallest} ({requirement})"
 
 
 def _unknown_size(one: Tried, pod: Object) -> str:
     asked = {key: value for key, value in Demand(pod["spec"]).requests.items() if value}
+    disk = asked.pop(EPHEMERAL_STORAGE, 0.0)
     share = _listed({key: one.share.get(key, 0.0) for key in asked})
     daemons = f" beside DaemonSets ({share})" if share else ""
     needed = _listed(asked) or "room"
-    return (
+    unknown = (
         f"whether an instance type that it permits has {needed}{daemons} is not known: the list "
         "of types is the cloud's"
     )
+    if disk:  # Karpenter's providers set it, for all instance types alike
+        size = shown(EPHEMERAL_STORAGE, disk)
+        unknown += f"; its NodeClass sets whether the disk has {size} of {EPHEMERAL_STORAGE}"
+    return unknown
 
 
 def _zones(tried: Sequence[Tried], causes_of: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..base.quantities import CPU, MEMORY, PODS
 from ..scheduling.policies.pods import Demand
+from .constraint import quantity_text
 from .kinds import HOSTNAME, IMPOSSIBLE, NODES, Object, new_object
 from .taint_constraints import UNSCHEDULABLE_TAINT, is_condition
 
@@ -42,6 +43,8 @@ class NodeTemplate:
     capacity: Mapping[str, float] = field(default_factory=dict)  # as `amounts` has it
     # of unknown size: the most that a node can have of a resource, and the requirement
     bounds: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    # of unknown size: the least that a node can have of a resource, and the requirement
+    least: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     copied: str = ""  # the existing node that it is a copy of
     assumed: tuple[str, ...] = ()  # what is not known about it, besides its size
 
@@ -69,6 +72,7 @@ class NodeMaker:
     limits: tuple[Limit, ...] = ()
     requirements: tuple[Mapping[str, Any], ...] = ()
     unknown: str = ""  # why there is no template, or whether it makes nodes at all
+    labelled_by: str = ""  # the field that gives its nodes labels of any name; empty: none
     partial: bool = False  # whether it could make other nodes than its templates
 
 
@@ -109,14 +113,10 @@ class ComingNode:
 
 
 def shown(resource: str, amount: float) -> str:
-    """Return an amount as a person writes it: 1.5, 250m, 7.6Gi."""
+    """Return an amount as a person writes it: 1.5, 250m, 7.6Gi; bytes as the rest of an answer."""
     if resource == CPU:
         return f"{amount / 1000:g}" if amount >= 1000 else f"{amount:.0f}m"
-    if resource == MEMORY or resource.endswith("storage") or resource.startswith("hugepages-"):
-        for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
-            if amount >= 1024**power:
-                return f"{amount / 1024**power:.1f}".removesuffix(".0") + unit
-    return f"{amount:.0f}"
+    return quantity_text(MEMORY if resource.endswith("storage") else resource, amount)
 
 
 def written(sizes: Mapping[str, float]) -> dict[str, str]:

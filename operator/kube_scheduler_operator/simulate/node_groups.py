@@ -59,6 +59,12 @@ _SHOW_STATUS: Final = f"kubectl -n {STATUS_KEY[0]} get configmap {STATUS_KEY[1]}
 _EXPENDABLE: Final = -10
 _MOST_KINDS: Final = 6
 _UID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_AWS_NAME: Final = re.compile(rf"eks-.+-{_UID}$|eksctl-")
+_TAGS: Final = (
+    "cluster-autoscaler reads its labels, taints and resources from tags of the Auto Scaling "
+    "group, such as k8s.io/cluster-autoscaler/node-template/label/NAME"
+)
+"""Source: cloudprovider/aws of cluster-autoscaler 1.30 and later."""
 _MANAGED: Final = re.compile(
     r"(?:[^/]*\.)?(?:node-role\.kubernetes\.io|node-restriction\.kubernetes\.io|"
     r"node\.cluster\.x-k8s\.io)(?:/|$)"
@@ -202,9 +208,12 @@ def _key_of(name: str, groups: Iterable[_Group]) -> _Group | None:
 
 
 def _of_name(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the nodes that have the name of their group before their own: on GKE and AKS."""
+    """Return the nodes whose names begin with that of their group: on GKE, AKS and Gardener."""
     last = re.escape(name.rpartition("/")[2].removesuffix("-grp"))
-    pattern = re.compile(rf"{last}(?:-[0-9a-z]{{4}}|[0-9a-z]{{6}})")
+    # Gardener's MachineDeployment has its namespace before it.
+    own_part = last.rpartition(r"\.")[2]
+    machines = rf"{own_part}-[0-9a-z]{{5,10}}-[0-9a-z]{{5}}"
+    pattern = re.compile(rf"{last}(?:-[0-9a-z]{{4}}|[0-9a-z]{{6}})|{machines}")
     return [node for own, node in nodes.items() if pattern.fullmatch(own)]
 
 
@@ -232,9 +241,10 @@ def _obstacles(group: _NodeGroup, whole: AutoscalerStatus | None) -> Iterator[st
 
 def _unknown(group: _NodeGroup, whole: AutoscalerStatus | None, templates: bool) -> str:
     if not templates:
+        tags = f"; {_TAGS}" if _AWS_NAME.match(group.status.name if group.status else "") else ""
         return (
             "it has no node, and what a node of it would be like is not in the cluster but in "
-            "the cloud's template"
+            f"the cloud's template{tags}"
         )
     if group.status is not None and whole is not None:
         written = f"cluster-autoscaler wrote its status at {whole.time}"

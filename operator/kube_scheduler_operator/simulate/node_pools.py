@@ -179,6 +179,7 @@ def _source(pool: Mapping[str, Any], number: int, cluster: _Cluster) -> NodeMake
         (*_obstacles(pool), *_ignored(cluster.pod)),
         tuple(_limits(pool, cluster)),
         tuple(one for one in listed if isinstance(one, Mapping)),
+        labelled_by="spec.template.metadata.labels of the NodePool",
         partial=name in cluster.partial,
     )
 
@@ -292,7 +293,8 @@ def _templates(pool: Mapping[str, Any], number: int, cluster: _Cluster) -> Itera
         node = template_node(
             f"p{number}-{at}", labels, spec.get("taints"), {"pods": PODS_OF_A_NODE}
         )
-        yield NodeTemplate(node, bounds=_bounds(spec), assumed=assumed)
+        bounds, least = _bounds(spec)
+        yield NodeTemplate(node, bounds=bounds, least=least, assumed=assumed)
 
 
 def _is_of_type(key: str) -> bool:
@@ -403,9 +405,16 @@ def _assumed(
             yield f"{key}={value}"
 
 
-def _bounds(spec: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
-    """Return the most that the requirements leave of a resource, and the requirement."""
-    bounds = {}
+_Bounds = dict[str, tuple[float, str]]
+
+
+def _bounds(spec: Mapping[str, Any]) -> tuple[_Bounds, _Bounds]:
+    """Return the most and the least that the requirements leave of a resource, each with its own.
+
+    A node has less to allocate than its instance type has, and limits count the latter.
+    """
+    highest: _Bounds = {}
+    lowest: _Bounds = {}
     for one in entries(spec.get("requirements")):
         key = str(mapping(one).get("key"))
         if key not in _BOUNDED:
@@ -414,9 +423,12 @@ def _bounds(spec: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
         values = requirements_of([one])[key]
         sizes = [int(value) for value in values.only or () if value.isdecimal()]
         most = values.most if values.most is not None else max(sizes, default=None)
+        least = values.least if values.least is not None else min(sizes, default=None)
         if most is not None:
-            bounds[resource] = (most * unit, written(one))
-    return bounds
+            highest[resource] = (most * unit, written(one))
+        if least is not None:
+            lowest[resource] = (least * unit, written(one))
+    return highest, lowest
 
 
 # --- nodes that are being made --------------------------------------------------------------------

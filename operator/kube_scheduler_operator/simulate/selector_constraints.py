@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..base.objects import controller_of, mapping
 from .constraint import Change, Constraint, Rank, RuleRepair, distinct, no_edits
 from .edits import Edit
-from .kinds import Object
+from .kinds import IMPOSSIBLE, Object
 from .node_rules import NAME, REQUIRED
 from .runtime_classes import class_selector, runtime_class
 from .world import World
@@ -152,7 +152,8 @@ class _Labels:
     def _values(self, key: str) -> list[str]:
         known = self._values_by_key.get(key)
         if known is None:  # `instead` asks for each node
-            known = sorted({labels[key] for labels in self._of_nodes.values() if key in labels})
+            found = {labels[key] for labels in self._of_nodes.values() if key in labels}
+            known = sorted(value for value in found if not value.startswith(IMPOSSIBLE))
             self._values_by_key[key] = known
         return known
 

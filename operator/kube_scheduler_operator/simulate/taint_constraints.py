@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME
-from ..base.objects import mapping
+from ..base.objects import entries, mapping
+from .autoscaling_kinds import NODE_CLAIMS, NODE_POOLS
 from .constraint import Change, Constraint, Rank, RuleRepair
 from .edits import Edit
 from .kinds import Object
@@ -95,6 +96,16 @@ _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
 )
+_ADD_ONS: Final = "CriticalAddonsOnly"
+"""The taint of nodes that AKS and others keep for what the cluster itself needs."""
+_FARGATE_FIX: Final = (
+    "create the pod again where a Fargate profile selects its namespace and labels, so that it "
+    "gets a node of its own"
+)
+_KEPT: Final = 8
+"""How much a pod loses on a node that is kept for others: more than by any other change."""
+FARGATE: Final = ("eks.amazonaws.com/compute-type", "fargate")
+"""Label and taint of a node of EKS Fargate, which is made for one Pod and ends with it."""
 _AGENT: Final = "/agent-not-ready"
 """The end of the key of a taint that CSI drivers and network plugins remove once they run."""
 
@@ -117,14 +128,62 @@ def taint_constraints(spec: Mapping[str, Any], world: World) -> Iterator[Constra
                 nodes_by_taint[key] += 1
     often = sorted(nodes_by_taint, key=lambda key: (key != _CORDONED, -nodes_by_taint[key], key))
     conditions: dict[str, list[Mapping[str, str]]] = {}
+    starting = dict(_startup_taints(world))
     for name, value, effect in often[:_MOST_TAINTS]:
         taint = {"key": name, "value": value, "effect": effect}
-        if is_condition(name):  # a node often has a taint of it for each effect, which end together
+        if (name, effect) in starting and not is_condition(name):
+            yield _of_start(taint, starting[name, effect])
+        elif is_condition(
+            name
+        ):  # a node often has a taint of it for each effect, which end together
             conditions.setdefault(name, []).append(taint)
         else:
             yield _of_taint(taint, spec, world)
     for of_condition, taints in conditions.items():
         yield _of_condition(of_condition, taints, world)
+
+
+def _startup_taints(world: World) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield key and effect of what nodes of Karpenter have only until they have started.
+
+    A NodePool whose nodes keep such a taint makes it an ordinary one.
+    """
+    sources = [(f"NodePool {_name(pool)}", _template(pool)) for pool in world.all(NODE_POOLS)]
+    sources += [
+        (f"NodeClaim {_name(claim)}", mapping(claim.get("spec")))
+        for claim in world.all(NODE_CLAIMS)
+    ]
+    lasting = {
+        (str(mapping(taint).get("key")), str(mapping(taint).get("effect")))
+        for _, spec in sources
+        for taint in entries(spec.get("taints"))
+    }
+    for title, spec in reversed(sources):  # a NodePool is what a user edits
+        for taint in map(mapping, entries(spec.get("startupTaints"))):
+            key = (str(taint.get("key")), str(taint.get("effect")))
+            if key not in lasting:
+                yield key, title
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return foreign(str(obj["metadata"]["name"]), FOREIGN_NAME)
+
+
+def _template(pool: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(mapping(mapping(pool.get("spec")).get("template")).get("spec"))
+
+
+def _of_start(taint: Mapping[str, str], source: str) -> Constraint:
+    written = written_taint(taint)
+    return Constraint(
+        "taints",
+        f"the node has not finished starting: it still has {written}, a startup taint of {source}",
+        f"make what removes the startup taint {written} run on the node; Karpenter only waits for "
+        f"it: {_PODS}",
+        _tolerating({**taint, "operator": "Equal"}),
+        rank=Rank.MEND,
+        words=f"{{{taint['key']}:",
+    )
 
 
 def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
@@ -138,16 +197,23 @@ def _of_taint(taint: Mapping[str, str], spec: Mapping[str, Any], world: World) -
     change = _tolerating({**taint, "operator": "Equal"})
     near = _near(taint, spec)
     of_control_plane = taint["key"] in _CONTROL_PLANE
+    of_add_ons = taint["key"] == _ADD_ONS
     whose = " of the control plane" if of_control_plane else ""
+    whose = " of nodes that are kept for add-ons of the cluster" if of_add_ons else whose
     belongs = of_control_plane and _demands_control_plane(spec)
-    alone = of_control_plane and not belongs and _all_have(taint["key"], world)
+    alone = (of_control_plane or of_add_ons) and not belongs and _all_have(taint["key"], world)
+    of_fargate = (taint["key"], taint["value"]) == FARGATE
+    text = f"the node has the taint {written}{whose}, which the pod does not tolerate{near}"
     return Constraint(
         "taints",
-        f"the node has the taint {written}{whose}, which the pod does not tolerate{near}",
-        f"tolerate {written}",
+        f"the node is of EKS Fargate, which made it for one pod: taint {written}"
+        if of_fargate
+        else text,
+        _FARGATE_FIX if of_fargate else f"tolerate {written}",
         change,
         rank=Rank.RULE if near or belongs else Rank.DROP,
-        repairs=partial(_workers, written, change) if alone else tuple,
+        size=_KEPT if (of_control_plane or of_add_ons) and not near and not belongs else 0,
+        repairs=partial(_workers, written, change, of_control_plane) if alone else tuple,
         field=_TOLERATIONS,
         named_by=CORDON if tuple(taint.values()) == _CORDONED else "",
         words=f"{{{taint['key']}:",
@@ -206,12 +272,11 @@ def _near(taint: Mapping[str, str], spec: Mapping[str, Any]) -> str:
     return ""
 
 
-def _workers(taint: str, tolerate: Change) -> Iterator[RuleRepair]:
-    """Yield what gives a pod a place beside the control plane."""
-    for text in (
-        "add a node without this taint, a worker",
-        f"let all pods run on the node: kubectl taint node NODE {taint}-",
-    ):
+def _workers(taint: str, tolerate: Change, of_control_plane: bool) -> Iterator[RuleRepair]:
+    """Yield what gives a pod a place beside nodes that are kept for others."""
+    yield RuleRepair("add a node without this taint, a worker", tolerate, rank=Rank.NODE)
+    if of_control_plane:  # AKS sets the taint of its own pools again
+        text = f"let all pods run on the node: kubectl taint node NODE {taint}-"
         yield RuleRepair(text, tolerate, rank=Rank.NODE)
 
 

@@ -40,7 +40,7 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         remove = removing(volume, "spec", "volumes")
         if claim:
             text, fix = _claim(pod, str(name), claim, world)
-            on = _on_node(claim, pod["metadata"]["namespace"], world)
+            on = _on_node(claim, pod, world)
             repairs = partial(claim_repairs, pod, str(name), claim, world, remove)
         else:
             label = content.get("driver") or source
@@ -50,9 +50,9 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         yield Constraint("volumes", text, fix, remove, on=on, rank=rank, repairs=repairs)
 
 
-def _on_node(name: str, namespace: str, world: World) -> volume_facts.Fact | None:
+def _on_node(name: str, pod: Mapping[str, Any], world: World) -> volume_facts.Fact | None:
     """Return what keeps a claim's volume from a node; None if that does not depend on the node."""
-    claim = world.get(CLAIMS, name, namespace)
+    claim = world.get(CLAIMS, name, pod["metadata"]["namespace"])
     spec = mapping((claim or {}).get("spec"))
     if claim is None or claim["metadata"].get("deletionTimestamp"):
         return None
@@ -61,7 +61,8 @@ def _on_node(name: str, namespace: str, world: World) -> volume_facts.Fact | Non
     if bound := spec.get("volumeName"):
         if _EXCLUSIVE in (spec.get("accessModes") or ()):
             return None
-        return volume_facts.of_bound(bound, f"PersistentVolumeClaim {name}", world)
+        others = dict(_other_volumes(name, pod, world))
+        return volume_facts.of_bound(bound, f"PersistentVolumeClaim {name}", world, others)
     storage_class = world.get(STORAGE_CLASSES, class_of(claim) or "")
     if class_of(claim) == "" or (storage_class or {}).get("provisioner") == _NO_PROVISIONER:
         return volume_facts.of_free(claim, class_of(claim) or "", world)
@@ -70,6 +71,16 @@ def _on_node(name: str, namespace: str, world: World) -> volume_facts.Fact | Non
     if _selected(claim):
         return None
     return volume_facts.of_class(claim, storage_class, world)
+
+
+def _other_volumes(name: str, pod: Mapping[str, Any], world: World) -> Iterator[tuple[str, str]]:
+    """Yield the volumes of the other claims of a pod, each with its claim."""
+    for volume in pod["spec"].get("volumes") or ():
+        other = mapping(volume.get("persistentVolumeClaim")).get("claimName")
+        claim = world.get(CLAIMS, str(other), pod["metadata"]["namespace"]) if other else None
+        bound = mapping((claim or {}).get("spec")).get("volumeName")
+        if other != name and bound:
+            yield str(bound), f"PersistentVolumeClaim {other}"
 
 
 def _selected(claim: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from .kinds import (
     CSI_NODES,
     HOSTNAME,
     PODS,
+    STORAGE_CLASSES,
     VOLUMES,
     Object,
 )
@@ -43,11 +44,17 @@ _ZONES: Final = (
 )
 _NAMED: Final = 3
 _FILES: Final = "Filesystem"
+_NO_NODE: Final = ", which no node has"
 _COMPARED: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def of_bound(volume: str, claim: str, world: World) -> Fact:
-    """The facts about a PersistentVolume that exists."""
+def of_bound(
+    volume: str, claim: str, world: World, others: Mapping[str, str] | None = None
+) -> Fact:
+    """The facts about a PersistentVolume that exists.
+
+    `others` has the claim of each other volume that its pod uses, by the name of the volume.
+    """
     found = world.get(VOLUMES, volume)
     attached = cache(partial(_attached, world))
 
@@ -58,7 +65,7 @@ def of_bound(volume: str, claim: str, world: World) -> Fact:
         labels = _labels(world, node)
         driver = _driver(found)
         return (
-            _affinity(found, claim, labels, world)
+            _together(_affinity(found, claim, labels, world), found, others or {}, world)
             or _zone(found, claim, labels)
             or _limit(driver, node, world, attached)
             or _lacking(driver, node, world)
@@ -228,9 +235,43 @@ def _affinity(
     )
     text = f"the volume {volume['metadata']['name']} of {claim} demands {wanted}"
     if not some:
-        return f"{text}, which no node has"
+        return f"{text}{_NO_NODE}"
     keys = [one.key for term in terms for one in requirements(term) if one.key in _ZONES]
     return f"{text}, and the node {_place(keys[0], labels)}" if keys else text
+
+
+def _together(text: str, volume: Mapping[str, Any], others: Mapping[str, str], world: World) -> str:
+    """Add to a sentence which other volume of the pod no node can use together with this one."""
+    own = _single(volume)
+    for name, claim in others.items() if text else ():
+        other = world.get(VOLUMES, name) or {}
+        wanted = _single(other)
+        for key in own.keys() & wanted.keys():
+            if own[key].isdisjoint(wanted[key]):
+                demanded = f"the volume {name} of {claim} demands {_written_terms(_terms(other))}"
+                joint = ", and" if text.endswith(_NO_NODE) else ";"
+                both = f"{text.removesuffix(_NO_NODE)}{joint} {demanded}: no node meets both"
+                return both + _bound_at_once(volume, world)
+    return text
+
+
+def _single(volume: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the values by key that the only term of a volume leaves."""
+    terms = _terms(volume)
+    if len(terms) != 1:
+        return {}
+    return {one.key: set(one.values) for one in requirements(terms[0]) if one.operator == "In"}
+
+
+def _bound_at_once(volume: Mapping[str, Any], world: World) -> str:
+    name = str(mapping(volume.get("spec")).get("storageClassName") or "")
+    mode = (world.get(STORAGE_CLASSES, name) or {}).get("volumeBindingMode")
+    if mode != "Immediate":
+        return ""
+    return (
+        f"; StorageClass {name} provides volumes before a pod that uses them has a node "
+        "(volumeBindingMode Immediate)"
+    )
 
 
 def _place(key: str, labels: Mapping[str, str]) -> str:

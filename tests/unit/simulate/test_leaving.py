@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_scheduler_operator.simulate.leaving import LeavingPod, held, leaving_pods, resized
+from kube_scheduler_operator.simulate.leaving import (
+    LeavingPod,
+    deferred_resizes,
+    held,
+    leaving_pods,
+    resized,
+)
 from kube_scheduler_operator.simulate.utilization import utilization_of
 from kube_scheduler_operator.simulate.world import World
 
@@ -98,3 +104,15 @@ def test_finalizers_are_kept_of_pods_that_terminate_and_are_bounded() -> None:
     assert len(known.finalizers) == 10
     assert "\n" not in "".join(known.finalizers)
     assert known.hangs
+
+
+def test_a_deferred_resize_keeps_what_its_pod_does_not_have() -> None:
+    pod = _resized("6", allocated="2", actual="2", reason="Deferred")
+    ((found, kept, freed),) = deferred_resizes(_world(pod))
+    assert found["metadata"]["name"] == "p"
+    assert held(kept) == {"cpu": 2000}
+    assert freed == "its node keeps 6 of cpu for it; it has 2"
+    assert deferred_resizes(_world(_resized("6", allocated="2", actual="2"))) == []
+    assert (
+        deferred_resizes(_world(_resized("2", allocated="2", actual="2", reason="Deferred"))) == []
+    )

@@ -10,6 +10,7 @@ from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.kinds import CSI_NODES, NODES, PODS
 from kube_scheduler_operator.simulate.new_node_trials import Rejection, Trial, new_nodes
 from kube_scheduler_operator.simulate.new_nodes import (
+    BLOCKED,
     CANNOT,
     FITS,
     SIZE_UNKNOWN,
@@ -22,7 +23,7 @@ from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 
-from ...new_nodes import POOL, TYPE, ZONE, Object, node, node_pool, pod, requirement
+from ...new_nodes import POOL, READY, TYPE, ZONE, Object, node, node_pool, pod, requirement
 
 OPTIONS = RunOptions(NO_BINARY, default_configuration())
 PREFIX = "simulation_new-"
@@ -161,3 +162,49 @@ def test_an_answer_survives_the_way_between_processes() -> None:
     explanation.coming_nodes = [ComingNode("NodeClaim c", "now", "not Launched", FITS)]
     content: Any = to_json({"answer": explanation})
     assert read_answer(explain, content) == explanation
+
+
+async def test_sentences_about_all_nodes_become_those_about_the_nodes_of_the_source() -> None:
+    demands = "the pod's nodeSelector demands"
+
+    async def cause(text: str) -> str:
+        rejection = Rejection("other", text)
+        ((answer,), _) = await ask([node_pool()], pod("waiting"), Played({"": [rejection]}).trial)
+        return answer.causes[0]
+
+    host = f"{demands} the label kubernetes.io/hostname=gone"
+    own_name = f"{host}, and a new node has a name of its own"
+    assert await cause(f"{host}, which no node has; nodes have a, b") == own_name
+    assert await cause(f"{host}, and no node has the label kubernetes.io/hostname") == own_name
+    assert await cause(f"{demands} the label app=x, and no node has the label app") == (
+        f"{demands} the label app=x, and none of its nodes has the label app; "
+        "spec.template.metadata.labels of the NodePool can give it to them"
+    )
+    assert await cause(f"{demands} the label disk=x, which no node has; nodes have ssd") == (
+        f"{demands} the label disk=x, which none of its nodes has"
+    )
+
+
+async def test_a_limit_that_leaves_less_than_the_smallest_node_is_reached() -> None:
+    atleast = requirement("karpenter.k8s.aws/instance-cpu", "Gt", "3")
+    status = {"resources": {"cpu": "46"}, "conditions": [READY]}
+    pool = node_pool(limits={"cpu": "48"}, status=status, template_requirements=[atleast])
+    ((answer,), _) = await ask([pool], pod("waiting"), Played().trial)
+    assert (answer.outcome, answer.causes) == (
+        BLOCKED,
+        (
+            "spec.limits.cpu is 48, of which 46 is used (status.resources), and a node of it has "
+            "at least 4 (karpenter.k8s.aws/instance-cpu Gt 3)",
+        ),
+    )
+
+
+async def test_the_disk_of_a_new_node_is_not_that_of_an_instance_type() -> None:
+    waiting = pod("waiting")
+    requests = {"cpu": "1", "ephemeral-storage": "50G"}
+    waiting["spec"]["containers"][0]["resources"]["requests"] = requests
+    ((answer,), _) = await ask([node_pool()], waiting, Played().trial)
+    assert answer.causes[0].endswith(
+        "has 1 of cpu is not known: the list of types is the cloud's; its NodeClass sets whether "
+        "the disk has 46.5Gi of ephemeral-storage"
+    )

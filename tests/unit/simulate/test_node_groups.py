@@ -59,6 +59,11 @@ def sources(*objects: Object) -> dict[str, NodeMaker]:
         ),
         ("workers.k8s.example.com", "i-0123", "kops.k8s.io/instancegroup"),
         ("workers", "pool-x", "doks.digitalocean.com/node-pool"),
+        (
+            "shoot--p--c.shoot--p--c-workers-z1",
+            "shoot--p--c-workers-z1-5d4f8-abcde",
+            "worker.gardener.cloud/pool",
+        ),
     ],
 )
 def test_the_names_of_clouds_lead_to_their_nodes(name: str, member: str, label: str) -> None:
@@ -117,6 +122,9 @@ def test_a_group_that_cannot_grow_states_why() -> None:
     )
     assert "Unhealthy" in found["node group u"].obstacles[0]
     assert "it has no node" in found["node group full"].unknown
+    assert "node-template/label" not in found["node group full"].unknown
+    of_eks = sources(autoscaler(group(f"eks-win-{UID}", 0)))[f"node group eks-win-{UID}"]
+    assert of_eks.unknown.endswith("such as k8s.io/cluster-autoscaler/node-template/label/NAME")
 
 
 def test_an_autoscaler_that_does_nothing_states_why() -> None:

@@ -216,6 +216,19 @@ def test_requirements_bound_the_size(
     assert (resource, size) == most
 
 
+@pytest.mark.parametrize(
+    ("values", "least"),
+    [(("Gt", "3"), ("cpu", 4000)), (("In", "4", "16"), ("cpu", 4000)), (("Lt", "9"), None)],
+)
+def test_requirements_bound_the_smallest_node(
+    values: tuple[str, ...], least: tuple[str, float] | None
+) -> None:
+    key = "karpenter.k8s.aws/instance-cpu"
+    (template,) = source(node_pool(template_requirements=[requirement(key, *values)])).templates
+    found = [(resource, size) for resource, (size, _) in template.least.items()]
+    assert found == ([] if least is None else [least])
+
+
 def test_hostile_pools_are_bounded() -> None:
     requirements = [requirement(f"k{at}", "In", *map(str, range(100))) for at in range(1000)]
     pools = [node_pool(f"p{at}", template_requirements=requirements) for at in range(60)]

@@ -13,8 +13,11 @@ from kube_scheduler_operator.simulate.constraints import constraints_of, number_
 from kube_scheduler_operator.simulate.owners import edited_object
 from kube_scheduler_operator.simulate.profile_rules import demanded_labels, profile_rules
 from kube_scheduler_operator.simulate.spread_constraints import spreads_without_effect
+from kube_scheduler_operator.simulate.taint_constraints import FARGATE
 from kube_scheduler_operator.simulate.why import _facts
 from kube_scheduler_operator.simulate.world import World
+
+from ...new_nodes import node_pool
 
 ZONE = "topology.kubernetes.io/zone"
 HASH = "pod-template-hash"
@@ -484,6 +487,53 @@ def test_a_worker_does_not_help_beside_workers_or_for_a_pod_of_the_control_plane
 ) -> None:
     found = only("taints", pod("new", **spec), RESERVED, *others)
     assert (list(found.repairs()), found.rank) == ([], rank)
+
+
+def test_nodes_that_are_kept_for_add_ons_are_tolerated_last() -> None:
+    kept = node("m", "x", {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"})
+    spot = node("s", "x", {"key": "spot", "effect": "NoSchedule"})
+    found = [
+        each for each in constraints_of(pod("new"), world(kept, spot)) if each.family == "taints"
+    ]
+    sizes = {each.fix: each.size for each in found}
+    assert sizes["tolerate CriticalAddonsOnly=true:NoSchedule"] > sizes["tolerate spot:NoSchedule"]
+    assert "of nodes that are kept for add-ons of the cluster" in found[0].text
+    alone = only("taints", pod("new"), kept)
+    assert [each.text for each in alone.repairs()] == ["add a node without this taint, a worker"]
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_startup_taint_is_ended_by_what_removes_it(lasts: bool) -> None:
+    taint = {"key": "app", "value": "kong", "effect": "NoSchedule"}
+    template = {"startupTaints": [taint]} | ({"taints": [taint]} if lasts else {})
+    pool = node_pool("pool", **{f"template_{key}": value for key, value in template.items()})
+    found = only("taints", pod("new"), node("a", "x", taint), pool)
+    if lasts:
+        assert found.fix == "tolerate app=kong:NoSchedule"
+        return
+    assert found.text == (
+        "the node has not finished starting: it still has app=kong:NoSchedule, a startup taint of "
+        "NodePool pool"
+    )
+    assert found.fix.startswith("make what removes the startup taint app=kong:NoSchedule run on")
+    assert found.rank == Rank.MEND
+
+
+def test_a_node_of_fargate_is_for_one_pod() -> None:
+    taint = {"key": FARGATE[0], "value": FARGATE[1], "effect": "NoSchedule"}
+    found = only("taints", pod("new"), node("a", "x", taint))
+    assert found.text.startswith("the node is of EKS Fargate, which made it for one pod: taint")
+    assert found.fix.startswith("create the pod again where a Fargate profile selects")
+
+
+def test_the_daemon_set_of_a_pod_with_the_host_port_is_named() -> None:
+    port = {"name": "c", "ports": [{"hostPort": 80}]}
+    owner = {"kind": "DaemonSet", "name": "lb", "controller": True}
+    holder = pod("lb-1", "a", containers=[port], metadata={"ownerReferences": [owner]})
+    found = only("ports", pod("new", containers=[port]), node("a", "x"), holder)
+    assert fact(found, "a") == (
+        "pod shop/lb-1 of DaemonSet lb uses the host port 80/TCP of the node"
+    )
 
 
 # --- neighbours -----------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of
+from kube_scheduler_operator.simulate.less import reduce_request, reduction
 from kube_scheduler_operator.simulate.request_constraints import askers
 from kube_scheduler_operator.simulate.world import World
 
@@ -128,3 +130,33 @@ def test_huge_pages_of_cordoned_nodes_are_named() -> None:
     found = found_for({pages: "2Mi"}, {pages: "4Mi"}, {pages: "0"}, cordoned=("node-0",))
     (repair,) = found.repairs()
     assert repair.text.endswith(f"only node-0, which is cordoned, has {pages}")
+
+
+def test_a_node_that_has_none_of_a_resource_is_not_one_that_has_used_it_up() -> None:
+    found = found_for({GPU: "2"}, {GPU: "1"}, {"cpu": "4"})
+    assert found.on is not None
+    assert found.on("node-0") == (
+        f"less than 2 of {GPU} is free, requested by container app; of all nodes with too little, "
+        "node-0 has most free: 1 of 1"
+    )
+    assert found.on("node-1") == f"the node has no {GPU}, of which 2 is requested by container app"
+
+
+@pytest.mark.parametrize(
+    ("spec", "to", "text"),
+    [
+        ({"containers": [container("app", "2")]}, 500, "request 500m of cpu instead of 2"),
+        ({"containers": [container("app", "3")], "overhead": {"cpu": "1"}}, 2000,
+         "request 1 of cpu instead of 3 in container app"),
+        ({"containers": [container("app", "30m")], "initContainers": [container("load", "3")]},
+         620, "request 620m of cpu instead of 3 in init container load"),
+        ({"containers": [container("app", "1"), container("log", "1")]}, 1500,
+         "request 500m of cpu instead of 1 in container log"),
+    ],
+)  # fmt: skip
+def test_a_smaller_request_is_that_of_the_container_whose_field_is_edited(
+    spec: Object, to: float, text: str
+) -> None:
+    changed = copy.deepcopy(spec)
+    assert reduce_request(changed, "cpu", to)
+    assert reduction(spec, changed, "cpu") == text

@@ -315,3 +315,20 @@ def test_a_claim_is_made_smaller_and_a_class_wider() -> None:
     assert source["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
     assert smaller.text.startswith("request 1Gi instead of 2Gi in PersistentVolumeClaim data")
     assert smaller.objects[0]["spec"]["resources"] == {"requests": {"storage": "1Gi"}}
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_volumes_that_no_node_can_use_together_are_named_together(mode: str) -> None:
+    storage_class = obj("StorageClass", "disk", STORAGE, volumeBindingMode=mode)
+    ours, other = volume("v", demands=["north"]), volume("w", demands=["west"])
+    ours["spec"]["storageClassName"] = "disk"
+    found = world(ours, other, storage_class)
+    others = {"w": "PersistentVolumeClaim d"}
+    text = volume_facts.of_bound("v", "PersistentVolumeClaim c", found, others)("a")
+    assert text.startswith(
+        f"the volume v of PersistentVolumeClaim c demands {ZONE}=north, and the volume w of "
+        f"PersistentVolumeClaim d demands {ZONE}=west: no node meets both"
+    )
+    assert text.endswith("(volumeBindingMode Immediate)") is (mode == "Immediate")
+    alone = volume_facts.of_bound("v", "PersistentVolumeClaim c", found, {"v": "x"})("a")
+    assert alone.endswith(f"demands {ZONE}=north, which no node has")

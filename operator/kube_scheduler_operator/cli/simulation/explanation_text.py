@@ -276,7 +276,8 @@ def _fix_lines(explanation: Diagnosis) -> Iterator[str]:
 def fix_sentence(fix: Fix) -> str:
     """Return a change, and where the pod fits then."""
     fits = f": it fits on {counted(len(fix.nodes), 'node')} then ({_named(fix.nodes)})"
-    return fix.text if fix.text.startswith("add a node") else f"{fix.text}{fits}"
+    alone = not fix.nodes or fix.text.startswith("add a node")
+    return fix.text if alone else f"{fix.text}{fits}"
 
 
 def _awaited_line(awaited: Awaited, known: str) -> str:

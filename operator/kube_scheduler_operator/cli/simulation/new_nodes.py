@@ -10,6 +10,7 @@ from ...simulate.new_nodes import (
     CANNOT,
     FITS,
     SIZE_UNKNOWN,
+    UNKNOWN,
     ComingNode,
     NewNode,
 )
@@ -21,7 +22,7 @@ _OUTCOMES: Final = {
     BLOCKED: "makes no node now",
     CANNOT: "makes no node on which it fits",
 }
-_ORDER: Final = (FITS, SIZE_UNKNOWN, BLOCKED, CANNOT)
+_ORDER: Final = (FITS, SIZE_UNKNOWN, BLOCKED, UNKNOWN, CANNOT)
 
 
 def lines(new: Sequence[NewNode], coming: Sequence[ComingNode]) -> Iterator[str]:
