@@ -11,7 +11,7 @@ import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
 
-from ..new_nodes import Object, node, pod
+from ..new_nodes import ZONE, Object, node, pod, volume
 
 Explain = Callable[..., Any]
 
@@ -112,3 +112,20 @@ def test_a_deferred_resize_can_be_given_up(explain: Explain) -> None:
     assert first["nodes"] == ["full"]
     big["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
     assert explain(node("full"), big, pod("waiting", "500m"))["candidates"] == ["full"]
+
+
+def test_a_skew_is_raised_as_far_as_the_zone_of_the_volume_needs(explain: Explain) -> None:
+    """The zone that has least is excluded by the volume, and so is the next one."""
+    labels = {"app": "db"}
+    nodes = [node(f"n-{zone}", zone) for zone in "abc"]
+    running = [pod(f"on-{at}", "100m", nodeName=f"n-{zone}") for at, zone in enumerate("aab")]
+    rule = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    spread = {**rule, "labelSelector": {"matchLabels": labels}}
+    waiting = pod("waiting", "100m", volumes=[claim], topologySpreadConstraints=[spread])
+    for each in (*running, waiting):
+        each["metadata"]["labels"] = labels
+    named = texts(explain(*nodes, *running, *volume("a"), waiting))
+    assert [text for text in named if "maxSkew" in text] == ["raise maxSkew to 3"]
+    spread["maxSkew"] = 3
+    assert explain(*nodes, *running, *volume("a"), waiting)["candidates"] == ["n-a"]

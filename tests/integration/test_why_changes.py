@@ -136,7 +136,7 @@ def test_a_label_is_for_the_nodes_without_it(why: Ask) -> None:
     words = "node(s) didn't match pod topology spread constraints"
     assert own == {"a": [words], "b": [words], "c": [f"{words} (missing required label)"]}
     nodes = {fix["text"]: fix["nodes"] for fix in document["fixes"]}
-    assert nodes[f"label the nodes: kubectl label node NODE {ZONE}=VALUE"] == ["c"]
+    assert nodes[f"label the nodes: kubectl label node c {ZONE}=VALUE"] == ["c"]
     assert sorted(nodes["remove minDomains"]) == ["a", "b"]
 
 

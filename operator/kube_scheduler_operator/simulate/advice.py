@@ -289,9 +289,11 @@ class AdviceSearch:
         if changed:
             answers = await answers_once_known(lambda: self._ask(changed), needed)
         fixes = []
+        named: set[str] = set()
         for (repair, size), (pod, _), decision in zip(repairs, changed, answers, strict=True):
             nodes = tuple(filter(repair.only or bool, decision.candidates or ()))
-            if nodes:
+            if nodes and repair.series not in named:
+                named |= {repair.series} - {""}
                 of_pod = repair.field and not repair.object
                 patch = self._edits(pod) if of_pod else tuple(repair.others(nodes))
                 text = naming_node(repair.text, nodes)

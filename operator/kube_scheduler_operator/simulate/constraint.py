@@ -53,6 +53,7 @@ class RuleRepair:
     others: OtherEdits = no_edits  # what is edited, if `field` is none of the pod
     # the nodes where the text has the effect of `change`; None: all
     only: Callable[[str], bool] | None = None
+    series: str = ""  # of those with the same one, the first that helps is named alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,11 @@ from .workloads import DAEMON_SET, WorkloadError, read_workloads
 from .world import World
 
 _DEVICES: Final = "devices"
+_VOLUMES: Final = "volumes"
+_LIKE_ITS_NODES: Final = (
+    "cluster-autoscaler expects a new node to be like those of the group, even if the group spans "
+    "more zones: a group with nodes in the zone of the volume alone can grow for it"
+)
 _NODE_AFFINITY: Final = "node affinity"
 _EVERY_NODE: Final = (CPU, MEMORY, "nodes")
 """Limits that a node of any size counts against."""
@@ -339,6 +344,9 @@ def _answer(source: NodeMaker, pod: Object, all_tried: Mapping[str, Tried]) -> N
         if source.partial or len(tried) < len(source.templates):
             caveat = "it could make other nodes, which were not tried"
             return _made(source, UNKNOWN, best, pod, (caveat, *causes[: _MOST_CAUSES - 1]))
+        of_volume = any(one.family == _VOLUMES for one in best.rejections)
+        if source.expects_its_like and of_volume:
+            causes = [*causes[: _MOST_CAUSES - 1], _LIKE_ITS_NODES]
         shown_causes = tuple(dict.fromkeys((*causes, *more)))[:_MOST_CAUSES]
         return _made(source, CANNOT, best, pod, (*shown_causes, *blocked))
     if blocked:

@@ -73,6 +73,8 @@ class NodeMaker:
     requirements: tuple[Mapping[str, Any], ...] = ()
     unknown: str = ""  # why there is no template, or whether it makes nodes at all
     labelled_by: str = ""  # the field that gives its nodes labels of any name; empty: none
+    # whether what makes its nodes expects them to be like those that there are
+    expects_its_like: bool = False
     partial: bool = False  # whether it could make other nodes than its templates
 
 

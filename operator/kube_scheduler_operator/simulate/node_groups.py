@@ -105,6 +105,7 @@ def node_groups(world: World, pod: Mapping[str, Any]) -> Iterator[NodeMaker]:
             templates,
             tuple(obstacles),
             unknown=_unknown(group, status, bool(templates)),
+            expects_its_like=group.status is not None and bool(group.members),
             partial=len(templates) == _MOST_KINDS,
         )
 

@@ -23,6 +23,7 @@ from .node_rules import admits, untolerated, written_taint
 from .world import World
 
 _FIELD: Final = "spec.topologySpreadConstraints"
+_SKEWS: Final = 3
 _HONOR: Final = "Honor"
 _NO_LABEL: Final = "(missing required label)"
 _NAMED: Final = 5
@@ -358,9 +359,11 @@ def _repairs(spread: _Spread, index: int) -> Iterator[RuleRepair]:
             f"{where}.matchLabelKeys",
         )
     skews = {spread.skew(domain) for domain in spread.domains}
-    if beyond := [skew for skew in skews if skew > spread.most]:
+    # The nodes of the least may be excluded for another reason.
+    for skew in sorted(skew for skew in skews if skew > spread.most)[:_SKEWS]:
         yield RuleRepair(
-            f"raise maxSkew to {min(beyond)}",
-            _setting(index, maxSkew=min(beyond)),
+            f"raise maxSkew to {skew}",
+            _setting(index, maxSkew=skew),
             f"{where}.maxSkew",
+            series=f"{where}.maxSkew",
         )

@@ -23,7 +23,19 @@ from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
 
-from ...new_nodes import POOL, READY, TYPE, ZONE, Object, node, node_pool, pod, requirement
+from ...new_nodes import (
+    POOL,
+    READY,
+    TYPE,
+    ZONE,
+    Object,
+    autoscaler,
+    group,
+    node,
+    node_pool,
+    pod,
+    requirement,
+)
 
 OPTIONS = RunOptions(NO_BINARY, default_configuration())
 PREFIX = "simulation_new-"
@@ -208,3 +220,14 @@ async def test_the_disk_of_a_new_node_is_not_that_of_an_instance_type() -> None:
         "has 1 of cpu is not known: the list of types is the cloud's; its NodeClass sets whether "
         "the disk has 46.5Gi of ephemeral-storage"
     )
+
+
+async def test_cluster_autoscaler_expects_the_zones_that_a_group_has() -> None:
+    label = {"eks.amazonaws.com/nodegroup": "w"}
+    rejection = Rejection("volumes", "the volume demands another zone")
+    objects = [node("n1", **label), autoscaler(group("w"))]
+    ((answer,), _) = await ask(objects, pod("waiting"), Played({"": [rejection]}).trial)
+    assert answer.outcome == CANNOT
+    assert answer.causes[1].startswith("cluster-autoscaler expects a new node to be like those of")
+    ((answer,), _) = await ask(objects, pod("waiting"), Played({"": [TAINT]}).trial)
+    assert not any("expects" in cause for cause in answer.causes)
