@@ -157,7 +157,7 @@ def _container(name: str, cpu: str, **fields: Any) -> Object:
 
 
 @kind("less than 5 of cpu is free, requested by init container load (3), sidecar proxy (2)",
-      "request 4 of cpu instead of 5", lambda s: s.spec["initContainers"][1][
+      "request 2 of cpu instead of 3 in init container load", lambda s: s.spec["initContainers"][1][
           "resources"]["requests"].update(cpu="2"))  # fmt: skip
 def a_sidecar_beside_an_init_container(situation: Situation) -> None:
     situation.spec["initContainers"] = [
@@ -166,14 +166,16 @@ def a_sidecar_beside_an_init_container(situation: Situation) -> None:
 
 
 @kind("less than 3 of cpu is free, requested by sidecar proxy (2900m), container c (100m)",
-      "request 2 of cpu instead of 3", lambda s: s.spec["initContainers"][0][
-          "resources"]["requests"].update(cpu="1900m"))  # fmt: skip
+      "request 1900m of cpu instead of 2900m in sidecar proxy",
+      lambda s: s.spec["initContainers"][0]["resources"]["requests"].update(
+          cpu="1900m"))  # fmt: skip
 def a_sidecar_that_asks_for_most(situation: Situation) -> None:
     situation.runs_everywhere("2")
     situation.spec["initContainers"] = [_container("proxy", "2900m", restartPolicy="Always")]
 
 
-@kind("requested by container big (2), container small (1)", "request 2 of cpu instead of 3",
+@kind("requested by container big (2), container small (1)",
+      "request 1 of cpu instead of 2 in container big",
       lambda s: s.spec["containers"][1]["resources"]["requests"].update(cpu="1"))  # fmt: skip
 def two_containers_that_ask_for_too_much_together(situation: Situation) -> None:
     situation.runs_everywhere("2")

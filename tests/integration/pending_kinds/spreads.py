@@ -25,7 +25,7 @@ def a_spread_over_a_label_that_no_node_has(situation: Situation) -> None:
 
 
 @kind(f"the node has no label {ZONE}, the topologyKey of a topologySpreadConstraint",
-      f"label the nodes: kubectl label node NODE {ZONE}=VALUE",
+      f"label the nodes: kubectl label node {{}}-c {ZONE}=VALUE",
       lambda s: s.patch_node(2, {"metadata": {"labels": {ZONE: "new"}}}),
       first="remove minDomains")  # fmt: skip
 def a_spread_with_one_node_without_the_label(situation: Situation) -> None:
