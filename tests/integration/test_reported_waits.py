@@ -129,3 +129,19 @@ def test_a_skew_is_raised_as_far_as_the_zone_of_the_volume_needs(explain: Explai
     assert [text for text in named if "maxSkew" in text] == ["raise maxSkew to 3"]
     spread["maxSkew"] = 3
     assert explain(*nodes, *running, *volume("a"), waiting)["candidates"] == ["n-a"]
+
+
+def test_a_daemon_set_ends_its_old_pod_first_where_both_need_a_port(explain: Explain) -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["full"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    old = of_daemon_set(with_port(pod("old", "100m", nodeName="full")), "agent")
+    new = of_daemon_set(with_port(pod("waiting", "100m", affinity=affinity)), "agent")
+    for revision, each in (("1", old), ("2", new)):
+        each["metadata"]["labels"] = {"controller-revision-hash": revision}
+    first = explain(node("full"), node("other"), old, new)["fixes"][0]
+    assert first["text"].startswith("let an old pod end before a new one starts, such as shop/old")
+    assert (first["object"], first["field"]) == (
+        "DaemonSet shop/agent",
+        "spec.updateStrategy.rollingUpdate",
+    )

@@ -42,7 +42,7 @@ from .owners import edited_object
 from .preemption import priority_of, unblocking
 from .probes import ALL, probe
 from .request_constraints import Usage, remove_request
-from .rollouts import DEPLOYMENT, ENDING_FIRST, FIELD, rollout_of
+from .rollouts import ENDING_FIRST, rollout_of
 from .room import movable, priority_above
 from .scenario import is_daemon
 from .taint_constraints import FARGATE, UNSCHEDULABLE_TAINT
@@ -148,12 +148,12 @@ class AdviceSearch:
                     f"let an old pod end before a new one starts, such as {pod_name(old)}: "
                     f"{ENDING_FIRST}"
                 )
-                owner = f"{DEPLOYMENT} {rollout.deployment}"
+                owner, field = rollout.owner, rollout.field
                 patch = (
-                    Edit(owner, f"{FIELD}.maxSurge", to=0),
-                    Edit(owner, f"{FIELD}.maxUnavailable", to=1),
+                    Edit(owner, f"{field}.maxSurge", to=0),
+                    Edit(owner, f"{field}.maxUnavailable", to=1),
                 )
-                fix = Fix(text, tuple(answer.candidates), rank=Rank.MEND, object=owner, field=FIELD)
+                fix = Fix(text, tuple(answer.candidates), rank=Rank.MEND, object=owner, field=field)
                 self._answer.fixes.append(replace(fix, patch=patch))
                 return
 

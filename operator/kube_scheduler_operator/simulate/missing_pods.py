@@ -12,7 +12,7 @@ from .kinds import CONTROLLERS, LIMIT_RANGES, PODS, REPLICA_FAILURE, REPLICA_SET
 from .owners import owner_of
 from .quotas import makes_room, used_up
 from .refusals import remedy
-from .rollouts import DEPLOYMENT, ENDING_FIRST, rollout_to
+from .rollouts import ENDING_FIRST, rollout_to
 from .world import World
 
 _FORBIDDEN: Final = re.compile(r'^(?:[\w-]+ )?"[^"]*" is (?:forbidden|invalid): ')
@@ -89,7 +89,4 @@ def _ending_old_pods(world: World, replica_set: Mapping[str, Any], cause: str) -
                 f"let pod {pod_name(pod)} end, which is being deleted and counts in the quota "
                 "until it is gone"
             )
-    return (
-        f"let an old pod end before a new one starts: {ENDING_FIRST} in {DEPLOYMENT} "
-        f"{rollout.deployment}"
-    )
+    return f"let an old pod end before a new one starts: {ENDING_FIRST} in {rollout.owner}"

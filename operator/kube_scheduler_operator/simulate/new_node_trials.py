@@ -25,6 +25,7 @@ from .kinds import (
     CSI_NODES,
     DAEMON_SETS,
     HOSTNAME,
+    IMPOSSIBLE,
     NODES,
     PODS,
     RESOURCE_SLICES,
@@ -66,6 +67,8 @@ _MOST_DAEMONS: Final = 200
 _MOST_DOMAINS: Final = 6
 _MOST_CAUSES: Final = 4
 _SIMULATED: Final = "simulated"
+_ON_NEW_NODE: Final = re.compile(rf"in {re.escape(HOSTNAME)} {IMPOSSIBLE}new-[\w-]+")
+_NEW_NAME: Final = re.compile(rf"{IMPOSSIBLE}new-[\w-]+")
 _OWN_NAME: Final = re.compile(rf"({re.escape(HOSTNAME)}=[^\s,]+), (?:which|and) no node has.*")
 _NO_LABEL: Final = re.compile(r", and no node has the label ([^\s;]+)(?:; nodes have .*)?$")
 _NO_VALUE: Final = re.compile(r", which no node has(?:; nodes have [^;]*)?(?=;|$)")
@@ -425,6 +428,7 @@ def _text(rejection: Rejection, one: Tried, source: NodeMaker, pod: Object) -> s
 def _of_its_nodes(text: str, source: NodeMaker) -> str:
     """Return a sentence about a template as one about the nodes of its source."""
     text = text.replace("the node has the taint", "its nodes have the taint")
+    text = _NEW_NAME.sub("a new node", _ON_NEW_NODE.sub("on a new node", text))
     text = _OWN_NAME.sub(r"\1, and a new node has a name of its own", text)
     if lacking := _NO_LABEL.search(text):
         gives = f"; {source.labelled_by} can give it to them" if source.labelled_by else ""

@@ -90,7 +90,8 @@ def remedy(
         also = _also([one for one in quotas if one.entry in needed])
         return _unspecified(lacking, f"{namespace}/{foreign(match[1], FOREIGN_NAME)}") + also
     if bounds := list(_BOUND.finditer(cause)):
-        return ", and ".join(_within(match, namespace, ranges) for match in bounds[:_NAMED])
+        kept = ", and ".join(_within(match, namespace, ranges) for match in bounds[:_NAMED])
+        return f"{kept}: kubectl describe limitrange -n {namespace}"
     if match := _ABOVE_LIMIT.search(cause):
         return _raised_limit(match[1], match[2], ranges)
     for pattern, text in _RULES:
@@ -127,8 +128,7 @@ def _within(match: re.Match[str], namespace: str, ranges: Sequence[Mapping[str, 
     named = " or ".join(_ranges_with(ranges, kind, field, match[2])) or f"of namespace {namespace}"
     return (
         f"set the {own} of {resource} of {holder} to at {most} {foreign(match[4], FOREIGN_NAME)}, "
-        f"or change {field}.{resource} of the LimitRange {named}: kubectl describe limitrange -n "
-        f"{namespace}"
+        f"or change {field}.{resource} of the LimitRange {named}"
     )
 
 

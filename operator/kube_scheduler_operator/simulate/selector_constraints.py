@@ -119,7 +119,8 @@ def _of_expression(field: str, entry: Mapping[str, Any], labels: _Labels) -> Con
     return Constraint(
         "node affinity",
         f"{demands}{labels.note(key, values) if is_label else ''}{_unnamed(field, labels, values)}",
-        f"remove {label} from the node affinity",
+        f"remove {'the demand for ' * (entry.get('operator') == 'DoesNotExist')}{label} from the "
+        "node affinity",
         remove,
         on=instead,
         field=_AFFINITY,

@@ -96,6 +96,8 @@ _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
 )
+_ARCH: Final = "kubernetes.io/arch"
+"""The taint of nodes whose architecture not all images have, as on GKE."""
 _ADD_ONS: Final = "CriticalAddonsOnly"
 """The taint of nodes that AKS and others keep for what the cluster itself needs."""
 _FARGATE_FIX: Final = (
@@ -209,7 +211,7 @@ def _of_taint(taint: Mapping[str, str], spec: Mapping[str, Any], world: World) -
         f"the node is of EKS Fargate, which made it for one pod: taint {written}"
         if of_fargate
         else text,
-        _FARGATE_FIX if of_fargate else f"tolerate {written}",
+        _FARGATE_FIX if of_fargate else f"tolerate {written}{_only_if(taint)}",
         change,
         rank=Rank.RULE if near or belongs else Rank.DROP,
         size=_KEPT if (of_control_plane or of_add_ons) and not near and not belongs else 0,
@@ -233,6 +235,13 @@ def _of_condition(key: str, taints: Sequence[Mapping[str, str]], world: World) -
         rank=Rank.MEND,
         words=f"{{{key}:",
     )
+
+
+def _only_if(taint: Mapping[str, str]) -> str:
+    """Return what has to hold before a taint is tolerated; empty: nothing that is known."""
+    if taint["key"] != _ARCH:
+        return ""
+    return f", if the images of the pod are built for {foreign(taint['value'], FOREIGN_NAME)}"
 
 
 def _demands_control_plane(spec: Mapping[str, Any]) -> bool:

@@ -321,7 +321,9 @@ def a_number_that_is_too_large(situation: Situation) -> None:
 
 
 @kind(
-    "demands no label disk, and the node has disk=ssd", "remove no label disk", without("affinity")
+    "demands no label disk, and the node has disk=ssd",
+    "remove the demand for no label disk",
+    without("affinity"),
 )
 def a_label_that_may_not_exist(situation: Situation) -> None:
     situation.affinity("nodeAffinity", expression("disk", "DoesNotExist"))

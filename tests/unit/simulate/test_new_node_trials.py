@@ -192,6 +192,9 @@ async def test_sentences_about_all_nodes_become_those_about_the_nodes_of_the_sou
         f"{demands} the label app=x, and none of its nodes has the label app; "
         "spec.template.metadata.labels of the NodePool can give it to them"
     )
+    runs = "no pod with app=main runs {}, which the pod's affinity demands; some run in ip-1"
+    on = runs.format("in kubernetes.io/hostname simulation_new-p0-1")
+    assert await cause(on) == runs.format("on a new node")
     assert await cause(f"{demands} the label disk=x, which no node has; nodes have ssd") == (
         f"{demands} the label disk=x, which none of its nodes has"
     )

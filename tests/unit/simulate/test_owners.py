@@ -166,9 +166,9 @@ def test_missing_pods_are_counted_from_the_pods_because_a_status_is_written_late
             "[minimum memory usage per Pod is 1.5Gi.  No request is specified, maximum cpu usage "
             "per Container is 2.  No limit is specified]",
             "set the request of memory of the pod to at least 1.5Gi, or change min.memory of the "
-            "LimitRange of namespace shop: kubectl describe limitrange -n shop, and set the limit "
-            "of cpu of the containers to at most 2, or change max.cpu of the LimitRange of "
-            "namespace shop: kubectl describe limitrange -n shop",
+            "LimitRange of namespace shop, and set the limit of cpu of the containers to at most "
+            "2, or change max.cpu of the LimitRange of namespace shop: kubectl describe limitrange "
+            "-n shop",
             id="two limits",
         ),
         pytest.param(

@@ -519,6 +519,14 @@ def test_a_startup_taint_is_ended_by_what_removes_it(lasts: bool) -> None:
     assert found.rank == Rank.MEND
 
 
+def test_an_architecture_is_tolerated_only_if_images_have_it() -> None:
+    taint = {"key": "kubernetes.io/arch", "value": "arm64", "effect": "NoSchedule"}
+    found = only("taints", pod("new"), node("a", "x", taint))
+    assert found.fix == (
+        "tolerate kubernetes.io/arch=arm64:NoSchedule, if the images of the pod are built for arm64"
+    )
+
+
 def test_a_node_of_fargate_is_for_one_pod() -> None:
     taint = {"key": FARGATE[0], "value": FARGATE[1], "effect": "NoSchedule"}
     found = only("taints", pod("new"), node("a", "x", taint))

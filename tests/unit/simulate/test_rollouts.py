@@ -36,7 +36,7 @@ def test_the_old_pods_of_a_rollout_are_those_of_other_templates_that_have_a_node
     )  # fmt: skip
     found = rollout_of(cluster, pod("waiting", NEW))
     assert found is not None
-    assert found.deployment == "shop/web"
+    assert found.owner == "Deployment shop/web"
     assert [each["metadata"]["name"] for each in found.old] == ["old"]
 
 
@@ -44,6 +44,29 @@ def test_the_old_pods_of_a_rollout_are_those_of_other_templates_that_have_a_node
                                    "StatefulSet/web-2"])  # fmt: skip
 def test_other_pods_are_of_no_rollout(owner: str) -> None:
     assert rollout_of(world(*SETS, pod("old", OLD, "a")), pod("waiting", owner)) is None
+
+
+@pytest.mark.parametrize(("revision", "node", "is_old"), [
+    ("1", "a", True), ("1", "b", False), ("2", "a", False),
+])  # fmt: skip
+def test_the_old_pod_of_a_daemon_set_is_the_one_on_the_same_node(
+    revision: str, node: str, is_old: bool
+) -> None:
+    def of_set(name: str, revision: str, **spec: Any) -> Object:
+        labels = {"controller-revision-hash": revision}
+        return owned("Pod", name, "DaemonSet/agent", metadata={"labels": labels}, spec=spec)
+
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    cluster = world(of_set("old", revision, nodeName=node))
+    found = rollout_of(cluster, of_set("new", "2", affinity=affinity))
+    assert (found is not None) is is_old
+    if found is not None:
+        assert (found.owner, found.field) == (
+            "DaemonSet shop/agent",
+            "spec.updateStrategy.rollingUpdate",
+        )
 
 
 def test_the_controller_of_a_gate_is_named_where_it_is_known() -> None:
