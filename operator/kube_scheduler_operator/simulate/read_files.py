@@ -53,11 +53,11 @@ _VALUE_BYTES: Final = 16
 _ALIAS: Final = re.compile(r"(?:- |: )[&*]\w")
 """Items that refer to each other cannot be read one by one."""
 _UNUSED: Final = re.compile(
-    r"^( *)(- )?(?:args|command|env|envFrom|f:[^\n]*|livenessProbe|managedFields|readinessProbe|"
-    r"startupProbe|(volumeMounts)):[ \t]*\n",
+    r"^( *)(- )?(?:args(?=:[ \t]*\n *-)|command|env|envFrom|f:[^\n]*|livenessProbe|managedFields|"
+    r"readinessProbe|startupProbe|(volumeMounts)):[ \t]*\n",
     re.MULTILINE,
 )
-"""Keys of long values that no world has."""
+"""Keys of long values that no world has. A container has a list of `args`, a plugin a map."""
 _NAMES_OF_SCHEDULER: Final = "--scheduler-name="
 """In arguments of other schedulers; these are read."""
 _KINDS: Final = frozenset(kind for _, kind in BY_KIND)

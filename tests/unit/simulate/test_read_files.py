@@ -319,6 +319,26 @@ def test_mounts_are_read_only_for_their_options(options: str, tmp_path: Path) ->
     assert container.get("volumeMounts") == mounts
 
 
+@pytest.mark.parametrize("inside", [False, True], ids=["a file", "a ConfigMap"])
+def test_a_configuration_keeps_the_arguments_of_its_plugins(inside: bool, tmp_path: Path) -> None:
+    strategy = {"scoringStrategy": {"type": "MostAllocated"}}
+    profile = {"pluginConfig": [{"name": "NodeResourcesFit", "args": strategy}]}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    data = {"config.yaml": yaml.safe_dump(config)}
+    metadata = {"name": "c", "namespace": "n"}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    text = yaml.safe_dump(config_map, default_style="|") if inside else yaml.safe_dump(config)
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    found = read_files([file])
+    read = found.mounted["n", "c"] if inside else found.configurations[0][1]
+    assert read["profiles"] == [profile]
+
+
 def test_schedulers_of_files_are_kept_with_their_names_and_configurations(tmp_path: Path) -> None:
     """Arguments are left out of YAML, but those that name who is served."""
     config = "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: batch}]\n"
