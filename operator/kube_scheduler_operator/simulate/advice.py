@@ -26,6 +26,7 @@ from ..base.quantities import PODS as PODS_RESOURCE
 from ..base.quantities import amount as parsed
 from ..base.quantities import amounts
 from ..scheduling.policies.pods import Demand
+from .affinity_terms import apart_by
 from .constraint import Constraint, Rank, different_texts, no_edits, quantity_text
 from .constraints import FAMILIES, host_ports, without
 from .decisions import PodDecision
@@ -438,6 +439,7 @@ class AdviceSearch:
             kinds[key] = (node, 1) if known is None else (known[0], known[1] + 1)
         often = sorted(kinds.values(), key=lambda kind: -kind[1])[:_MOST_KINDS]
         added: dict[str, tuple[str, int, str]] = {}
+        made: list[Object] = []
         shares = self._shares({node["metadata"]["name"] for node, _ in often})
         for at, (node, count) in enumerate(often):
             name = f"{IMPOSSIBLE}node-{at}"
@@ -455,7 +457,12 @@ class AdviceSearch:
             status["allocatable"] = written(left)
             added[name] = (like, count, _with_labels(missing))
             self._run.put(NODES, fresh)
+            made.append(fresh)
         fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
+        keys = apart_by(self._pod)
+        if not fitting and keys:
+            added |= self._elsewhere(made, added, keys)
+            fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
         if not fitting:
             await self._changes_for(added)
         for name in added:
@@ -466,6 +473,25 @@ class AdviceSearch:
                 others = f" (one of {count} nodes of its kind)" if count > 1 else ""
                 text = f"add a node like {like}{others}{labelled}"
                 self._answer.fixes.append(Fix(text, (like,), 2, rank=Rank.NODE))
+
+    def _elsewhere(
+        self, made: Sequence[Object], added: Mapping[str, tuple[str, int, str]], keys: Sequence[str]
+    ) -> dict[str, tuple[str, int, str]]:
+        """Add nodes like those that were made, with labels of these keys that no other node has."""
+        also: dict[str, tuple[str, int, str]] = {}
+        kinds: set[str] = set()
+        for fresh in made:
+            before = fresh["metadata"]["name"]
+            name = f"{before}-apart"
+            fresh["metadata"].update(name=name, uid=name)
+            fresh["metadata"]["labels"] |= {HOSTNAME: name, **dict.fromkeys(keys, name)}
+            if (kind := _kind_of(fresh)) in kinds:
+                continue
+            kinds.add(kind)
+            self._run.put(NODES, fresh)
+            like, _, labelled = added[before]
+            also[name] = (like, 1, f"{labelled} with another value of {' and '.join(keys)}")
+        return also
 
     async def _changes_for(self, added: Mapping[str, tuple[str, int, str]]) -> None:
         """Add the changes with which the pod fits on new nodes; `added` has what each is like.
