@@ -135,9 +135,8 @@ def taint_constraints(spec: Mapping[str, Any], world: World) -> Iterator[Constra
         taint = {"key": name, "value": value, "effect": effect}
         if (name, effect) in starting and not is_condition(name):
             yield _of_start(taint, starting[name, effect])
-        elif is_condition(
-            name
-        ):  # a node often has a taint of it for each effect, which end together
+        elif is_condition(name):
+            # A node often has a taint of it for each effect, which end together.
             conditions.setdefault(name, []).append(taint)
         else:
             yield _of_taint(taint, spec, world)

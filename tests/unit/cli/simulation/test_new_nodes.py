@@ -41,12 +41,12 @@ def test_what_fits_comes_first_each_with_its_causes_and_the_next_command() -> No
         "  node group g makes no node now (on one like node n it would fit)",
         "    5 of 5",
         "    next: kubectl g",
-        "  NodePool gpu makes no node on which it fits",
-        "    a taint",
-        "    next: kubectl describe nodepool gpu",
         "  node group z: whether the Pod fits on a node of it is not known",
         "    no node",
         "    next: kubectl z",
+        "  NodePool gpu makes no node on which it fits",
+        "    a taint",
+        "    next: kubectl describe nodepool gpu",
     ]
 
 
