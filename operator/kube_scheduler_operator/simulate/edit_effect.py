@@ -1,7 +1,8 @@
 """The effect of another configuration on running and waiting pods.
 
-Pods that differ only in their names, and run on one node, are tried once. A running pod is tried as
-a new one, with its own place free again.
+Pods that differ only in their names, and run on one node, are tried once; which pods stand for
+others on more nodes is that of `Replicas`. A running pod is tried as a new one, with its own place
+free again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ..config.language.plugins.effective_plugins import effective_plugins
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import NODES, PODS, Object, pod_name
-from .probes import Acceptance, Accepted, acceptances, accepted_by_family, counts_elsewhere
+from .probes import Acceptance, Accepted, acceptances, accepted_by_family
+from .replicas import Replicas
 from .run_options import RunOptions, gates_of
 from .scenario import belongs_to_node
 from .world import World
@@ -36,7 +38,7 @@ _REASON: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class AlikePods:
-    """Pods that differ only in their names, on one node or without one."""
+    """Pods that differ only in their names, or stand for each other."""
 
     pods: tuple[str, ...]  # namespace/name
     first: Object  # the one that is tried
@@ -180,7 +182,7 @@ async def effect_of(world: World, options: RunOptions, after: RunOptions) -> Edi
         SimulationError: a kube-scheduler could not be run.
     """
     served = {profile["schedulerName"] for profile in profiles_of(options.config)}
-    groups, others = chosen(alike(world, served))
+    groups, others = chosen(alike(world, served, Replicas(world, options, after)))
     effect = EditEffect(changed=list(_changed(options, after)), omitted=omitted_pods(world, served))
     for group in others:
         effect.left_out[group.namespace] = effect.left_out.get(group.namespace, 0) + len(group.pods)
@@ -189,7 +191,7 @@ async def effect_of(world: World, options: RunOptions, after: RunOptions) -> Edi
     nowhere: dict[bytes, list[AlikePods]] = {}
     for group, was, would in zip(groups, old, new, strict=True):
         _compare(effect, group, was, would)
-        if group.node and not was.nodes and not would.nodes:
+        if group.node and not was and not would:
             nowhere.setdefault(group.kind, []).append(group)
     hindered = await _hindered(world, options, after, [groups[0] for groups in nowhere.values()])
     kinds = (nowhere[first.kind] for first in hindered)
@@ -200,15 +202,15 @@ async def effect_of(world: World, options: RunOptions, after: RunOptions) -> Edi
 def _compare(effect: EditEffect, group: AlikePods, was: Acceptance, would: Acceptance) -> None:
     effect.tried += len(group.pods)
     node = group.node
-    if was.nodes and not would.nodes:
+    if was and not would:
         losses = effect.lost if node else effect.newly_waiting
         reason = "; ".join(would.reasons)
         if not any(loss.reason == reason for loss in losses):
             losses.append(Loss(reason, []))
         next(loss for loss in losses if loss.reason == reason).pods.extend(group.pods)
-    elif would.nodes and not was.nodes and not node:
+    elif would and not was and not node:
         effect.newly_fitting += group.pods
-    elif node in was.nodes and node not in would.nodes:
+    elif node in was and node not in would:
         effect.elsewhere += group.pods
 
 
@@ -260,7 +262,7 @@ def _not_tried(options: RunOptions) -> dict[str, Mapping[str, Sequence[str]]]:
     return plugins
 
 
-def alike(world: World, served: set[str]) -> list[AlikePods]:
+def alike(world: World, served: set[str], replicas: Replicas) -> list[AlikePods]:
     """Return the pods that these schedulers place, without those that are never tried."""
     found: dict[tuple[bytes, str], tuple[Object, list[str]]] = {}
     for entry in world.objects[PODS].values():
@@ -269,10 +271,11 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         if _omission(pod, served):
             continue
         own = {key: value for key, value in spec.items() if key != "nodeName"}
-        where = entry.node if counts_elsewhere(pod) else bool(entry.node)
-        content = [metadata["namespace"], metadata.get("labels"), own, where]
+        place = [bool(entry.node), replicas.place(pod)]
+        content = [metadata["namespace"], metadata.get("labels"), own, place]
         kind = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
-        _, names = found.setdefault((kind, entry.node), (pod, []))
+        node = "" if replicas.stand_for_each_other(pod) else entry.node
+        _, names = found.setdefault((kind, node), (pod, []))
         names.append(pod_name(pod))
     return [AlikePods(tuple(names), first, kind) for (kind, _), (first, names) in found.items()]
 

@@ -130,7 +130,7 @@ async def waiting_groups(
         for pod, acceptance in zip(tried, accepted, strict=True):
             if cause := of_groups.causes.get(pod_name(pod)):
                 put(GROUP, cause, pod)
-            elif acceptance.nodes:
+            elif acceptance:
                 idle_now = (idle or {}).get(pod["spec"]["schedulerName"], "")
                 put(*_fitting(pod, options, idle_now), pod)
             else:

@@ -19,7 +19,6 @@ import orjson
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_REASON
-from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from .configuration import OFF, only, profiles_of
@@ -30,8 +29,9 @@ from .kinds import IMPOSSIBLE, Object
 from .lifts import Lifts, witness_profiles
 from .nominations import nominated
 from .pod_groups import ungrouped
+from .replicas import Replicas
 from .run import Run
-from .run_options import RunOptions, gates_of, has_unknown_plugins, serving
+from .run_options import RunOptions, gates_of, serving
 from .shared_runs import Runs
 from .world import World
 
@@ -136,7 +136,15 @@ def without_preemption(message: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     nodes: frozenset[str] = frozenset()  # that accept the pod
-    reasons: tuple[str, ...] = ()  # kube-scheduler's, if there is no such node
+    reasons: tuple[str, ...] = ()  # kube-scheduler's, if no node accepts the pod
+    own: str = ""  # the node of the pod that accepts it as well, because its place is free
+
+    def __contains__(self, node: object) -> bool:
+        return bool(node) and (node == self.own or node in self.nodes)
+
+    def __bool__(self) -> bool:
+        """Whether some node accepts the pod."""
+        return bool(self.nodes or self.own)
 
 
 async def acceptances(
@@ -144,7 +152,7 @@ async def acceptances(
 ) -> list[Acceptance]:
     """Try each pod alone, by its scheduler, as a new one and with its own place free.
 
-    Of replicas that filters cannot distinguish, one is tried, and one for each node where one runs.
+    Of replicas that filters cannot distinguish, one is tried; for those that run see `Replicas`.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
@@ -158,8 +166,8 @@ async def acceptances(
         if service.options is None:
             tried |= dict.fromkeys(own, Acceptance(reasons=(service.problem,)))
             continue
-        alone = _is_about_others(profile_named(service.options, name), service.options)
-        groups = _tried_together([(at, pods[at]) for at in own], alone=alone)
+        replicas = Replicas(world, service.options)
+        groups = _tried_together(((at, pods[at]) for at in own), replicas)
         alike = {at: _read_by_filters(pods[at]) for at in own if not _place_of(pods[at])}
         firsts = {key: at for at, key in reversed(alike.items())}
         chosen, _ = probing(world, service.options, name)
@@ -167,7 +175,9 @@ async def acceptances(
             tries = _Tries(run, chosen.probes)
             tried |= await tries.with_all_filters({at: pods[at] for at in firsts.values()})
             for group in groups:
-                found = await tries.on_their_nodes({_place_of(pods[at]): pods[at] for at in group})
+                apart = replicas.keep_apart(pods[group[0]])
+                by_node = {_place_of(pods[at]): pods[at] for at in group}
+                found = await tries.on_their_nodes(by_node, apart=apart)
                 tried |= {at: found[_place_of(pods[at])] for at in group}
         tried |= {at: tried[firsts[key]] for at, key in alike.items()}
     return [tried[at] for at in range(len(pods))]
@@ -178,30 +188,17 @@ def _place_of(pod: Object) -> str:
     return pod["spec"].get("nodeName") or nominated(pod)
 
 
-def _tried_together(pods: Iterable[tuple[int, Object]], *, alone: bool) -> list[list[int]]:
-    """Return the pods with a place, in groups that can be tried together, or all `alone`."""
-    groups: dict[bytes | int, list[int]] = {}
+def _tried_together(pods: Iterable[tuple[int, Object]], replicas: Replicas) -> list[list[int]]:
+    """Return the pods with a place, in groups that share a trial."""
+    groups: dict[Any, list[int]] = {}
     for at, pod in pods:
         if not _place_of(pod):
             continue
         anywhere = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
-        is_single = alone or nominated(pod) or counts_elsewhere(pod)
-        key = at if is_single else _read_by_filters({**pod, "spec": anywhere})
-        groups.setdefault(key, []).append(at)
+        alone = nominated(pod) or claims_of(pod) or replicas.stand_for_each_other(pod)
+        content = _read_by_filters({**pod, "spec": anywhere})
+        groups.setdefault(at if alone else (content, replicas.place(pod)), []).append(at)
     return list(groups.values())
-
-
-def counts_elsewhere(pod: Object) -> bool:
-    """Return whether the place of a running pod decides about others like it on other nodes."""
-    spec = pod["spec"]
-    affinity = mapping(spec.get("affinity"))
-    about_pods = affinity.get("podAffinity") or affinity.get("podAntiAffinity")
-    return bool(spec.get("topologySpreadConstraints") or about_pods or claims_of(pod))
-
-
-def _is_about_others(profile: Mapping[str, Any], options: RunOptions) -> bool:
-    """Return whether a profile spreads pods by itself, or has plugins of which nothing is known."""
-    return "DoNotSchedule" in repr(profile.get("pluginConfig")) or has_unknown_plugins(options)
 
 
 _OWN_METADATA: Final = ("name", "uid", "creationTimestamp")
@@ -304,19 +301,21 @@ class _Tries:
         decisions = await self._ask([(pod, ALL) for pod in own], own)
         return dict(zip(pods, map(_acceptance, decisions), strict=True))
 
-    async def on_their_nodes(self, pods: Mapping[str, Object]) -> dict[str, Acceptance]:
+    async def on_their_nodes(
+        self, pods: Mapping[str, Object], *, apart: bool = False
+    ) -> dict[str, Acceptance]:
         """Return which nodes accept each pod with its own place free, by its place.
 
-        Several pods are alike, and the place of each frees room on its node alone.
+        Several pods are alike. If they keep apart, the place of the first stands for that of each.
         """
         first = next(iter(pods.values()))
         if len(pods) == 1:
             return dict(zip(pods, (await self.with_all_filters({0: first})).values(), strict=True))
-        nodes = await self._accepting(first, [])
+        nodes = await self._accepting(first, [first] if apart else [])
         full = {node: pod for node, pod in pods.items() if node not in nodes}
         own = await self._accepting(first, list(full.values())) if full else nodes
-        found = {node: Acceptance(nodes | (own & {node})) for node in pods}
-        if refused := [node for node in pods if not found[node].nodes]:
+        found = {node: Acceptance(nodes, own=node if node in own else "") for node in pods}
+        if refused := [node for node in pods if not found[node]]:
             reasons_ = await self.on_their_nodes({refused[0]: pods[refused[0]]})
             found |= dict.fromkeys(refused, reasons_[refused[0]])
         return found

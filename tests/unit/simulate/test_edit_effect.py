@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from kube_scheduler_operator.simulate import edit_effect
+from kube_scheduler_operator.simulate import edit_effect, replicas
+from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.edit_effect import (
     AlikePods,
     EditEffect,
@@ -14,8 +18,24 @@ from kube_scheduler_operator.simulate.edit_effect import (
     omitted_pods,
 )
 from kube_scheduler_operator.simulate.kinds import NAMES_ITS_NODE
+from kube_scheduler_operator.simulate.replicas import Replicas
+from kube_scheduler_operator.simulate.run_options import RunOptions
+from kube_scheduler_operator.simulate.world import World
 
+from ... import builders
 from .test_scenario import pod, world
+
+
+@pytest.fixture(autouse=True)
+def known_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No profile has a plugin that is not one of Kubernetes; a program tells that otherwise."""
+    monkeypatch.setattr(replicas, "has_unknown_plugins", lambda _: False)
+
+
+def _alike(cluster: World, profile: dict[str, Any] | None = None) -> list[AlikePods]:
+    config = {"profiles": [profile]} if profile else default_configuration()
+    options = RunOptions(Path("none"), config)
+    return alike(cluster, {"default-scheduler"}, Replicas(cluster, options))
 
 
 def test_pods_that_were_made_for_a_node_are_not_tried() -> None:
@@ -27,7 +47,7 @@ def test_pods_that_were_made_for_a_node_are_not_tried() -> None:
         pod("named", "a", managedFields=NAMES_ITS_NODE),
         pod("waits"),
     )
-    found = {name for group in alike(cluster, {"default-scheduler"}) for name in group.pods}
+    found = {name for group in _alike(cluster) for name in group.pods}
     assert found == {"default/web", "default/waits"}
 
 
@@ -47,7 +67,7 @@ def test_pods_that_are_not_tried_are_named() -> None:
 
 def test_pods_of_one_node_that_differ_only_in_their_names_are_tried_once() -> None:
     cluster = world(pod("one", "a"), pod("two", "b"), pod("three", "a"), pod("waits"))
-    groups = alike(cluster, {"default-scheduler"})
+    groups = _alike(cluster)
     assert {(group.pods, group.node) for group in groups} == {
         (("default/one", "default/three"), "a"),
         (("default/two",), "b"),
@@ -56,12 +76,50 @@ def test_pods_of_one_node_that_differ_only_in_their_names_are_tried_once() -> No
     assert len({group.kind for group in groups}) == 2
 
 
-def test_pods_that_keep_apart_are_a_kind_on_each_node() -> None:
-    pods = [pod("one", "a"), pod("two", "b")]
+SPREAD = {"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def _kinds(*pods: dict[str, Any], **profile: Any) -> list[tuple[str, ...]]:
+    """The names of pods by kind; nodes a and b are in zones a and b, node c is in zone b."""
+    nodes = [builders.node(name, labels={"zone": zone}) for name, zone in ("aa", "bb", "cb")]
+    groups = _alike(world(*nodes, *pods), {"schedulerName": "default-scheduler", **profile})
+    kinds: dict[bytes, list[str]] = {}
+    for group in groups:
+        kinds.setdefault(group.kind, []).extend(pod.rpartition("/")[2] for pod in group.pods)
+    return [tuple(names) for names in kinds.values()]
+
+
+def _everywhere(**spec: Any) -> list[dict[str, Any]]:
+    pods = [pod(f"on-{where}", where) for where in "abc"]
     for each in pods:
-        rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-        each["spec"]["topologySpreadConstraints"] = [rule]
-    assert len({group.kind for group in alike(world(*pods), {"default-scheduler"})}) == 2
+        each["spec"] |= spec
+    return pods
+
+
+def test_pods_that_spread_are_a_kind_in_each_domain() -> None:
+    by_zone = [("on-a",), ("on-b", "on-c")]
+    assert _kinds(*_everywhere(topologySpreadConstraints=[SPREAD])) == by_zone
+    softly = [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]
+    assert len(_kinds(*_everywhere(topologySpreadConstraints=softly))) == 1
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    assert _kinds(*_everywhere(affinity={"podAntiAffinity": required})) == by_zone
+    args = {"name": "PodTopologySpread", "args": {"defaultConstraints": [SPREAD]}}
+    assert _kinds(*_everywhere(), pluginConfig=[args]) == by_zone
+
+
+def test_pods_that_claim_devices_are_a_kind_on_each_node() -> None:
+    claims = [{"name": "gpu", "resourceClaimName": "one"}]
+    assert _kinds(*_everywhere(resourceClaims=claims)) == [("on-a",), ("on-b",), ("on-c",)]
+
+
+def test_one_of_the_pods_that_need_each_other_stands_for_all_of_a_kind() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    pods = _everywhere(affinity={"podAffinity": required})
+    (group,) = _alike(world(*pods))
+    assert group.pods == ("default/on-a", "default/on-b", "default/on-c")
+    assert len(_alike(world(*_everywhere()))) == 3
 
 
 def test_pods_that_terminate_are_not_tried() -> None:
@@ -69,7 +127,7 @@ def test_pods_that_terminate_are_not_tried() -> None:
     for each in (leaving, ending):
         each["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     cluster = world(leaving, ending)
-    assert alike(cluster, {"default-scheduler"}) == []
+    assert _alike(cluster) == []
     assert omitted_pods(cluster, {"default-scheduler"}) == {
         "being deleted": ["default/leaving", "default/ending"]
     }
