@@ -64,12 +64,16 @@ async def gathered(works: Iterable[Callable[[], Awaitable[T]]], at_once: int) ->
         async with turns:
             return await work()
 
-    try:
+    async def together() -> list[T]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(in_turn(work)) for work in works]
+        return [task.result() for task in tasks]
+
+    try:
+        # Python 3.11 keeps a task cancelled whose group failed, and the next timeout ends it.
+        return await asyncio.create_task(together())
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 async def until(end: Awaitable[object], work: Awaitable[T]) -> asyncio.Future[T] | None:

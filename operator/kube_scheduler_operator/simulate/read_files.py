@@ -189,6 +189,8 @@ class Input:
         kind = obj["kind"]
         if not obj.get("apiVersion") and kind in _KINDS:
             raise WorldFileError(f"{file}: {_label(obj)} has no apiVersion; add it")
+        if not isinstance(obj.get("metadata") or {}, (dict, Mapping)):
+            raise WorldFileError(f"{file}: {_label(obj)}: metadata is not an object")
         try:
             check_quantities(obj)
             taken = self.world.add(obj)

@@ -82,3 +82,21 @@ async def test_the_first_error_ends_all_work() -> None:
     with pytest.raises(OSError, match="No space"):
         await gathered([waits, fails, waits], 2)
     assert ended == started != []
+
+
+def test_a_caller_goes_on_after_an_error_of_gathered_work(virtual_time: Any) -> None:
+    async def fails() -> None:
+        await asyncio.sleep(1)
+        raise ValueError
+
+    async def caller() -> str:
+        with pytest.raises(ValueError, match=r"^$"):
+            await gathered([fails, partial(asyncio.sleep, 9)], 2)
+        try:
+            async with asyncio.timeout(1):
+                await asyncio.sleep(2)
+        except TimeoutError:
+            return "timed out"
+        return "not"
+
+    assert virtual_time.run(caller()) == "timed out"
