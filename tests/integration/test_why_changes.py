@@ -117,6 +117,35 @@ def test_a_new_node_is_combined_with_a_change_where_all_nodes_are_full(why: Ask)
     assert (fix["kind"], fix["patch"], len(fix["nodes"])) == ("drop", [], 1)
 
 
+def test_no_node_gets_a_label_whose_value_another_rule_demands(why: Ask) -> None:
+    files = Files()
+    del files.nodes[1]["metadata"]["labels"]["disk"]
+    files.waiting["spec"]["nodeSelector"] = {"disk": "tape"}
+    expression = {"key": "disk", "operator": "NotIn", "values": ["hdd"]}
+    terms = [{"matchExpressions": [expression]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    files.waiting["spec"]["affinity"] = {"nodeAffinity": required}
+    label = "label a node: kubectl label node a disk=tape --overwrite (a is one of 3 such nodes)"
+    found = {fix["text"]: fix["nodes"] for fix in why([*files.objects.values()])["fixes"]}
+    assert found[label] == ["a", "b", "c"]
+    expression |= {"operator": "In", "values": ["ssd"]}
+    found = {fix["text"]: fix["nodes"] for fix in why([*files.objects.values()])["fixes"]}
+    assert found == {"remove disk=tape from the nodeSelector": ["a", "c"]}
+
+
+def test_no_label_is_advised_by_which_other_rules_group_nodes(why: Ask) -> None:
+    """What was tried is the pod without its nodeSelector, in the domains of today."""
+    files = Files()
+    for one in files.nodes:
+        one["metadata"]["labels"]["rack"] = one["metadata"]["name"]
+    files.waiting["spec"]["nodeSelector"] = {"rack": "r"}
+    rule = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
+    selector = {"labelSelector": {"matchLabels": {"app": "web"}}}
+    files.waiting["spec"]["topologySpreadConstraints"] = [{**rule, **selector}]
+    texts = [fix["text"] for fix in why([*files.objects.values()])["fixes"]]
+    assert texts == ["remove rack=r from the nodeSelector"]
+
+
 def test_a_label_is_for_the_nodes_without_it(why: Ask) -> None:
     files = Files()
     del files.nodes[2]["metadata"]["labels"][ZONE]

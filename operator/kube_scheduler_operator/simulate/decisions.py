@@ -22,6 +22,8 @@ waits for something else, e.g. a claim or the other pods of its group."""
 
 NOT_ELIGIBLE: Final = "preemption: not eligible"
 """What kube-scheduler's message contains if it did not look for pods to preempt."""
+_OUTDATED: Final = "elsewhere in the meantime"
+"""What the plugin DynamicResources reports of a claim that has changed (`bindClaim`)."""
 
 _SCORE: Final = re.compile(
     rb'"(?:Plugin scored node|Extender scored node|Calculated node\'s final score) for pod" '
@@ -42,7 +44,7 @@ class PodDecision:
     nominated: str = ""  # the node on which preemption makes room
     # namespace/name of the pods that preemption deleted for it
     preempted: list[str] = field(default_factory=list)
-    # nodes that all filters accept, in the order of kube-scheduler; None: not known
+    # nodes that all filters accept, by name; None: not known
     candidates: list[str] | None = None
     # node -> plugin -> score with its weight
     scores: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -115,3 +117,11 @@ class ScoreLog:
     def _has_room(self, line: bytes) -> bool:
         self._left -= len(line)
         return self._left >= 0
+
+
+def is_outdated(decision: PodDecision) -> bool:
+    """Return whether an attempt failed because kube-scheduler knew an older state of a claim.
+
+    It tries such a pod again in any case, after a back-off of one or two seconds.
+    """
+    return decision.reason == ERROR and _OUTDATED in decision.message

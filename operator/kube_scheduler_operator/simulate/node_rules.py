@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..base.objects import mapping
+from ..base.objects import entries, mapping
 from ..kube.label_selector import matches
 from .kinds import HOSTNAME
 
@@ -32,6 +32,17 @@ def admits(spec: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
         return True
     terms = mapping(affinity[REQUIRED]).get("nodeSelectorTerms") or ()
     return any(meets(term, node) for term in terms)
+
+
+def topology_keys(spec: Mapping[str, Any]) -> set[str]:
+    """Return the labels by which the rules of a pod about other pods group nodes."""
+    affinity = mapping(spec.get("affinity"))
+    rules = [
+        *entries(spec.get("topologySpreadConstraints")),
+        *entries(mapping(affinity.get("podAffinity")).get(REQUIRED)),
+        *entries(mapping(affinity.get("podAntiAffinity")).get(REQUIRED)),
+    ]
+    return {str(mapping(rule).get("topologyKey")) for rule in rules}
 
 
 def meets(term: Mapping[str, Any], node: Mapping[str, Any]) -> bool:

@@ -27,6 +27,7 @@ from .decisions import (
     UNSCHEDULABLE,
     PodDecision,
     ScoreLog,
+    is_outdated,
     scheduled_condition,
 )
 from .device_claims import users_of_claims, without_users
@@ -341,7 +342,7 @@ class Run:
             if not waiting:
                 return
             quiet = 0.0
-            if any(map(self._preempts, waiting)):
+            if any(self._preempts(each) or is_outdated(each) for each in waiting):
                 quiet = _QUIET_AFTER_PREEMPTION
             elif self._grouped or self._is_changed or self._is_followed(waiting):
                 quiet = _QUIET_WITH_PENDING

@@ -15,7 +15,7 @@ from ..base.objects import controller_of, mapping
 from .constraint import Change, Constraint, Rank, RuleRepair, distinct, no_edits
 from .edits import Edit
 from .kinds import IMPOSSIBLE, Object
-from .node_rules import NAME, REQUIRED
+from .node_rules import NAME, REQUIRED, admits, topology_keys
 from .runtime_classes import class_selector, runtime_class
 from .world import World
 
@@ -35,7 +35,7 @@ _DAEMON_SET: Final = "DaemonSet"
 
 
 def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
-    spec, labels = pod["spec"], _Labels(world)
+    spec, labels = pod["spec"], _Labels(world, pod["spec"])
     added = class_selector(runtime_class(spec, world))
     for key, value in mapping(spec.get("nodeSelector")).items():
         remove, use = partial(_remove_selector, key=key), partial(_select, key=key)
@@ -136,10 +136,10 @@ def _unnamed(field: str, labels: _Labels, values: Sequence[str]) -> str:
 
 
 class _Labels:
-    """The labels of all nodes."""
+    """The labels of all nodes, and what the spec of a pod demands of them."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, spec: Mapping[str, Any]) -> None:
+        self._world, self._spec = world, spec
         self._values_by_key: dict[str, list[str]] = {}
 
     @cached_property
@@ -208,6 +208,11 @@ class _Labels:
         """Return those of these names that nodes have."""
         return self._of_nodes.keys() & set(wanted)
 
+    def _admits_with(self, key: str, value: str, name: str) -> bool:
+        """Return whether the pod's rules about labels admit a node that gets one."""
+        metadata = {"name": name, "labels": {**self._of_nodes.get(name, {}), key: value}}
+        return admits(self._spec, {"metadata": metadata})
+
     def repairs(
         self,
         key: str,
@@ -218,21 +223,26 @@ class _Labels:
     ) -> Iterator[RuleRepair]:
         """Yield what makes a node have a label that none has.
 
-        That a node gets the label has the effect of `remove` for that node; `use` makes a pod
-        demand another value, of labels of zones and regions.
+        That a node gets the label has the effect of `remove` for that node, unless another rule
+        demands the value that it has; `use` makes a pod demand another value, of labels of zones
+        and regions.
         """
         known = self._values(key)
         if set(known) & set(values) or not values:
             return
         if not (key.partition("/")[0] if "/" in key else "").endswith(_RESERVED):
+            if key in topology_keys(self._spec):
+                return  # a node that gets it changes what counts in each of its domains
+            flag = " --overwrite" if known else ""
             yield RuleRepair(
-                f"label a node: kubectl label node NODE {key}={values[0]}",
+                f"label a node: kubectl label node NODE {key}={values[0]}{flag}",
                 remove,
                 others=lambda nodes: [
                     Edit(f"Node {node}", f"metadata.labels[{key}]", labels.get(key), values[0])
                     for node in nodes
                     if (labels := self._of_nodes.get(node)) is not None
                 ],
+                only=partial(self._admits_with, key, values[0]),
             )
             return
         for value in known[:_VALUES] if key in _PLACES else ():

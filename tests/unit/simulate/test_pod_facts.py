@@ -306,7 +306,7 @@ def test_both_taints_of_a_silent_kubelet_are_one_condition() -> None:
     ("selector", "text", "on_a", "repairs"),
     [
         ({"disk": "tape"}, "disk=tape, which no node has; nodes have ssd", "",
-         ["label a node: kubectl label node NODE disk=tape"]),
+         ["label a node: kubectl label node NODE disk=tape --overwrite"]),
         ({"disks": "ssd"}, "disks=ssd, and no node has the label disks; nodes have the label disk",
          "", ["label a node: kubectl label node NODE disks=ssd"]),
         ({ZONE: "y"}, f"{ZONE}=y", f"the pod's nodeSelector demands {ZONE}=y, and the node has "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -151,3 +152,20 @@ async def test_the_order_in_which_kube_scheduler_names_nodes_is_not_part_of_an_a
     asked = {"pod": {"metadata": metadata, "spec": {"schedulerName": "asked"}}}
     await run._spy(orjson.dumps({**asked, "nodenames": ["c", "a", "b"]}))
     assert run.decisions["n/p"].candidates == ["a", "b", "c"]
+
+
+async def test_a_pod_is_tried_again_after_a_claim_has_changed_meanwhile() -> None:
+    """kube-scheduler tries it after a back-off, in which its queue is empty."""
+    text = 'running PreBind plugin "DynamicResources": claim n/c got deallocated elsewhere in the '
+    run, decision = Unstarted(world_of(), OPTIONS), PodDecision("n/p")
+    decision.reason, decision.message = "SchedulerError", f"{text}meantime"
+    run.decisions["n/p"] = decision
+
+    async def bind() -> None:
+        await asyncio.sleep(0.1)
+        decision.node = "a"
+
+    binding = asyncio.create_task(bind())
+    await run.settle()
+    assert decision.node == "a"
+    await binding
