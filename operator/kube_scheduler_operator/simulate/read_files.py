@@ -318,6 +318,7 @@ def read_files(paths: list[Path]) -> Input:
     with _without_collections():
         _read_into(files, paths)
     files.world.complete()
+    files.world.sort()  # an answer does not depend on the order of the files
     files.world.unread = unread_in_files(files.world)
     return files
 

@@ -147,6 +147,11 @@ class World:
                     labels = {"kubernetes.io/metadata.name": namespace}
                     self.add(new_object(NAMESPACES, namespace, labels=labels))
 
+    def sort(self) -> None:
+        """Put the objects into the order in which an API server lists them, by their keys."""
+        for resource, entries in self.objects.items():
+            self.objects[resource] = dict(sorted(entries.items()))
+
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """Return a copy of an object; None if the world does not have it."""
         entry = self.objects[resource].get((namespace, name))

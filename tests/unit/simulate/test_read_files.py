@@ -163,6 +163,19 @@ def test_directories_are_read_with_all_that_is_below(tmp_path: Path) -> None:
     assert len(world.objects[NODES]) == len(world.objects[PODS]) == 1
 
 
+def test_objects_have_the_order_of_an_api_server_whatever_that_of_the_files_is(
+    tmp_path: Path,
+) -> None:
+    names = ["b", "c", "a"]
+    for number, name in enumerate(names):
+        of_node = {**NODE, "metadata": {"name": name}}
+        of_pod = {**POD, "metadata": {"name": name, "namespace": f"n{number}"}}
+        (tmp_path / f"{number}.json").write_text(json.dumps(_list(of_pod, of_node)))
+    world = read_files([tmp_path]).world
+    assert [name for _, name in world.objects[NODES]] == ["a", "b", "c"]
+    assert [*world.objects[PODS]] == [("n0", "b"), ("n1", "c"), ("n2", "a")]
+
+
 def test_other_kinds_are_counted_and_finished_pods_left_out(tmp_path: Path) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "b"}}
     done = {**POD, "status": {"phase": "Succeeded"}}
