@@ -48,6 +48,7 @@ from .room import movable, priority_above
 from .scenario import is_daemon
 from .taint_constraints import FARGATE, UNSCHEDULABLE_TAINT
 from .utilization import FreeAmounts
+from .volume_facts import too_many
 from .world import World
 
 _MOST_COMBINATIONS: Final = 6
@@ -217,7 +218,7 @@ class AdviceSearch:
             size = fix.size or constraint.size or FAMILIES[constraint.family].size
             field = "" if constraint.resource else constraint.field
             explanation.fixes.append(self._edited(replace(fix, size=size), field))
-        explanation.fixes += await self._repairs(helps)
+        explanation.fixes += await self._repairs(helps or blocking)
         explanation.impossible = list(self._impossible(room))
         if not explanation.fixes:
             explanation.fixes += [fix async for fix in self._combinations(blocking, room)]
@@ -298,7 +299,9 @@ class AdviceSearch:
                 of_pod = repair.field and not repair.object
                 patch = self._edits(pod) if of_pod else tuple(repair.others(nodes))
                 text = naming_node(repair.text, nodes)
-                fix = Fix(text, nodes, 1, size, repair.rank, repair.object, patch=patch)
+                # What is left of a constraint is lost with `Constraint.fix`.
+                lost = size - 1 if repair.object else size
+                fix = Fix(text, nodes, 1, lost, repair.rank, repair.object, patch=patch)
                 fixes.append(self._edited(fix, repair.field))
         return fixes
 
@@ -463,6 +466,9 @@ class AdviceSearch:
         if not fitting and keys:
             added |= self._elsewhere(made, added, keys)
             fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
+        # The new nodes have no CSINode, and so no limit of volumes.
+        many = too_many(self._pod, self._world)
+        fitting = {name for name in fitting & added.keys() if not many(added[name][0])}
         if not fitting:
             await self._changes_for(added)
         for name in added:

@@ -17,13 +17,14 @@ from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
-from ..base.objects import mapping
+from ..base.objects import controller_of, mapping
 from ..config.language.feature_gates import Gates
 from .absence import absent
 from .constraint import Change, Constraint, Rank, RuleRepair, containers
 from .device_counters import Pool, SharedCounters, counters_of, incomplete_pools, pool_of, used_up
 from .device_holders import idle_holders
 from .device_selectors import failed_selector, guard, guard_text, lacking, unguarded
+from .device_values import written_values
 from .edits import Edit, edits
 from .kinds import (
     CLAIM_TEMPLATES,
@@ -74,7 +75,7 @@ def device_constraints(
             missing, fix = absent(world, CLAIM_TEMPLATES, title, f"create {title}")
             yield Constraint("devices", missing, fix, remove, rank=Rank.MEND)
             continue
-        demand = None if claim is None else _Demand(claim, devices)
+        demand = None if claim is None else _Demand(claim, devices, pod)
         yield Constraint(
             "devices",
             f"the devices of the resource claim {name} are not available",
@@ -217,6 +218,7 @@ class _Demand:
 
     claim: Object
     devices: _Devices
+    pod: Mapping[str, Any]
     _variants: int = 0
 
     @property
@@ -290,7 +292,7 @@ class _Demand:
 
     def _of_constraints(self, there: Sequence[tuple[_Device, Mapping[str, Any]]]) -> str:
         """Return the attribute that too few free devices of a node have in common."""
-        free = [one for key, one in there if key not in self.devices.allocated]
+        free = [(key, one) for key, one in there if key not in self.devices.allocated]
         for constraint in self.constraints:
             name = str(constraint.get("matchAttribute") or "")
             names = constraint.get("requests") or ()
@@ -299,13 +301,14 @@ class _Demand:
                 for request, *_ in self.requests
                 if not names or request["name"] in names
             )
-            values = Counter(repr(value) for one in free if (value := _attribute(one, name)))
+            values = Counter(repr(value) for _, one in free if (value := _attribute(one, name)))
             most = max(values.values(), default=0)
             if name and most < count:
                 shown = foreign(name, FOREIGN_NAME)
                 return (
                     f"{self.title} demands {counted(count)} with the same {shown} "
                     f"(constraints), and the node has {most} free with the same"
+                    f"{_lacking_it(free, name)}"
                 )
         return ""
 
@@ -371,6 +374,7 @@ class _Demand:
         return (
             f"too few of {counted(len(free))} {kind} that the node has free meet the {of} of "
             f"{what}, which wants {wants}: {'; '.join(expressions)}"
+            f"{written_values(expressions, free)}"
         )
 
     def _used_up(self, free: Sequence[tuple[_Device, Mapping[str, Any]]], count: int) -> str:
@@ -399,6 +403,7 @@ class _Demand:
         Where a device is missing, it has the effect of no claim: `remove`.
         """
         if mapping(mapping(self.claim.get("status")).get("allocation")):
+            yield from self._of_its_own(at)
             return
         for text, rank in self._missing():
             yield RuleRepair(text, remove, rank=rank)
@@ -406,6 +411,17 @@ class _Demand:
         yield from self._guarded_classes(at)
         for weaker in weaker_claims(wanted, self.title, self._setters, self.devices.may_fail):
             yield self._variant(at, weaker)
+
+    def _of_its_own(self, at: int) -> Iterator[RuleRepair]:
+        """Yield a claim for this pod alone, of a workload whose pods share one."""
+        entry = self.pod["spec"]["resourceClaims"][at]
+        if controller_of(self.pod) is None or not entry.get("resourceClaimName"):
+            return
+        text = (
+            f"use a ResourceClaimTemplate (resourceClaimTemplateName) instead of {self.title}, so "
+            "that each pod of the workload has a claim of its own"
+        )
+        yield self._variant(at, WeakerClaim(text, _unchanged, "", Rank.RULE))
 
     def _guarded_classes(self, at: int) -> Iterator[RuleRepair]:
         """Yield the DeviceClasses whose selectors may fail, with selectors that do not."""
@@ -509,6 +525,10 @@ class _Demand:
         return RuleRepair(weaker.text, use, field, weaker.rank, title, (claim,), lambda _: edited)
 
 
+def _unchanged(_devices: Object) -> None:
+    """Leave what a claim demands."""
+
+
 def _use_class(name: str, other: str, devices: Object) -> None:
     for request in devices.get("requests") or ():
         for one in (request.get("exactly"), *(request.get("firstAvailable") or ())):
@@ -518,6 +538,14 @@ def _use_class(name: str, other: str, devices: Object) -> None:
 
 def _always(edited: Iterable[Edit], _nodes: Sequence[str]) -> Iterable[Edit]:
     return edited
+
+
+def _lacking_it(free: Sequence[tuple[_Device, Mapping[str, Any]]], name: str) -> str:
+    """Name a device without an attribute."""
+    for (driver, _, device), content in free:
+        if not _attribute(content, name):
+            return f"; device {device} of driver {driver} has no such attribute"
+    return ""
 
 
 def _attribute(device: Mapping[str, Any], name: str) -> Any:

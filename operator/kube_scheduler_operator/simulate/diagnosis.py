@@ -5,6 +5,7 @@ The fields are those of the JSON; what comes from more than one of them is in `D
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -24,6 +25,7 @@ NOT_SERVED: Final = "no scheduler"
 NOT_SIMULATED: Final = "not simulated"
 UNSCHEDULABLE: Final = "unschedulable"
 FAILED: Final = "failed"  # it fits, and its last attempt ended with an error
+BINDING: Final = "binding"  # it fits, and its scheduler waits before it binds it
 QUEUED: Final = "queued"
 GROUP: Final = "group"  # its group of pods is placed as a whole, and is not now
 IDLE: Final = "idle scheduler"
@@ -110,6 +112,8 @@ class Diagnosis:
     # the end of a pod without a node that terminates; None: it does not
     ending: LeavingPod | None = None
     error: str = ""  # with which its scheduler's last attempt ended, of a pod that fits
+    # of a pod that fits, what its scheduler waits for before it binds it, in sentences
+    binding: list[str] = field(default_factory=list)
     # of a waiting pod that names one, unless the answer is part of that about the group
     group: GroupExplanation | None = None
     idle: str = ""  # why its scheduler schedules nothing now, or why that is not known
@@ -143,7 +147,8 @@ class Diagnosis:
             return NOT_SERVED if self.decision.reason == NO_SCHEDULER else NOT_SIMULATED
         if self.waits_for_group:
             return GROUP
-        return outcome_of_fitting(self.idle, self.error) if self.candidates else UNSCHEDULABLE
+        fitting = outcome_of_fitting(self.idle, self.error, self.binding)
+        return fitting if self.candidates else UNSCHEDULABLE
 
     def decided(self, found: PodDecision) -> None:
         """Take what kube-scheduler decided about the pod."""
@@ -177,6 +182,6 @@ class GroupDiagnosis:
     notes: list[str] = field(default_factory=list)  # limits of the answer
 
 
-def outcome_of_fitting(idle: str, error: str) -> str:
+def outcome_of_fitting(idle: str, error: str, binding: Sequence[str] = ()) -> str:
     """Return why a pod waits that fits, from those of `Diagnosis`."""
-    return IDLE if idle else FAILED if error else QUEUED
+    return IDLE if idle else BINDING if binding else FAILED if error else QUEUED

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import ClassVar, Final
 
 from ..base.field_types import named
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_MESSAGE
 from ..base.progress import step
+from .claim_bindings import awaited
 from .decided_by import DecidedBy
 from .decisions import failed_attempt
 from .diagnosis import (
+    BINDING,
     FAILED,
     GATED,
     GROUP,
@@ -36,7 +39,7 @@ from .pending_groups import unread_groups, waits_of_groups
 from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
-from .run_options import RunOptions, serving
+from .run_options import RunOptions, gates_of, serving
 from .scheduling_gates import removers
 from .shared_runs import SharedRuns
 from .why import explain_in
@@ -127,12 +130,14 @@ async def waiting_groups(
     of_groups = await waits_of_groups(world, options, tried)
     async with SharedRuns(tried) as runs:
         accepted = await acceptances(world, options, tried, runs.run)
+        read_gates = cache(partial(gates_of, options))
         for pod, acceptance in zip(tried, accepted, strict=True):
             if cause := of_groups.causes.get(pod_name(pod)):
                 put(GROUP, cause, pod)
             elif acceptance:
                 idle_now = (idle or {}).get(pod["spec"]["schedulerName"], "")
-                put(*_fitting(pod, options, idle_now), pod)
+                waits = awaited(pod, world, read_gates)
+                put(*_fitting(pod, options, idle_now, waits), pod)
             else:
                 own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
                 put(UNSCHEDULABLE, "; ".join(own), pod)
@@ -172,11 +177,17 @@ def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:
     return [group for _, group in sorted(ordered, key=lambda item: item[0])]
 
 
-def _fitting(pod: Object, options: RunOptions, idle: str) -> tuple[str, str]:
-    """Return the kind and the cause of a pod that fits; `idle` is why nothing schedules it."""
+def _fitting(
+    pod: Object, options: RunOptions, idle: str, binding: Sequence[str]
+) -> tuple[str, str]:
+    """Return the kind and the cause of a pod that fits.
+
+    `idle` is why nothing schedules it, `binding` what its scheduler waits for.
+    """
     error = failed_attempt(pod)
-    outcome = outcome_of_fitting(idle, error)
+    outcome = outcome_of_fitting(idle, error, binding)
     causes = {
+        BINDING: f"fits; {'; '.join(binding)}",
         IDLE: f"fits; {idle}",
         FAILED: f"fits, but its last attempt ended with an error: {error}",
         QUEUED: f"fits: it is in the queue, or backs off{_unless(pod, options)}",

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..base.foreign_text import foreign, json_text
+from ..base.foreign_text import json_text
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
 from ..config.language.warnings.configuration import SUBDOMAIN
 from . import volume_facts
 from .absence import absent
-from .constraint import Constraint, Rank, RuleRepair, removing
+from .claim_bindings import (
+    EXCLUSIVE,
+    LATE,
+    NO_PROVISIONER,
+    class_of,
+    is_bound,
+    released_volumes,
+    selected_node,
+    template_owner,
+    users_of,
+)
+from .constraint import Constraint, OtherEdits, Rank, RuleRepair, no_edits, removing
 from .controllers import SELECTED_NODE
-from .kinds import CLAIMS, IMAGE_VOLUME, NODES, PODS, STORAGE_CLASSES, VOLUMES, Object
-from .volume_repairs import LATE, claim_repairs, class_of
+from .edits import Edit
+from .kinds import CLAIMS, IMAGE_VOLUME, NODES, STORAGE_CLASSES, VOLUMES, Object, pod_name
+from .volume_repairs import claim_repairs
 from .world import World
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _NAMED: Final = 3
-_EXCLUSIVE: Final = "ReadWriteOncePod"
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_DROPPING: Final = ("remove the volume ", "leave the volume ", "copy ")
+"""How changes begin that give a volume or its place up."""
 
 
 def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
@@ -38,16 +50,29 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         on: volume_facts.Fact | None = None
         repairs: Callable[[], Iterable[RuleRepair]] = tuple
         remove = removing(volume, "spec", "volumes")
+        others: OtherEdits = no_edits
         if claim:
             text, fix = _claim(pod, str(name), claim, world)
+            if template_owner(pod, str(name), claim):  # whose template of pods has no such volume
+                others = _unknown_edits
             on = _on_node(claim, pod, world)
             repairs = partial(claim_repairs, pod, str(name), claim, world, remove)
         else:
             label = content.get("driver") or source
             text = f"the volume {name} ({label}) cannot be used on the node"
             fix = f"remove the volume {name} ({label})"
-        rank = Rank.DROP if fix.startswith("remove the volume ") else Rank.MEND
-        yield Constraint("volumes", text, fix, remove, on=on, rank=rank, repairs=repairs)
+        rank = Rank.DROP if fix.startswith(_DROPPING) else Rank.MEND
+        own = world.get(CLAIMS, claim, pod["metadata"]["namespace"]) if claim else None
+        if own is not None and released_volumes(own, world):
+            rank, others = Rank.RULE, _unknown_edits  # rather give it that volume
+        yield Constraint(
+            "volumes", text, fix, remove, on=on, rank=rank, repairs=repairs, others=others
+        )
+
+
+def _unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
+    """Return no edits: the controller makes the volume, and no known field leaves it out."""
+    return ()
 
 
 def _on_node(name: str, pod: Mapping[str, Any], world: World) -> volume_facts.Fact | None:
@@ -59,16 +84,18 @@ def _on_node(name: str, pod: Mapping[str, Any], world: World) -> volume_facts.Fa
     if (claim.get("status") or {}).get("phase") == "Lost":
         return None
     if bound := spec.get("volumeName"):
-        if _EXCLUSIVE in (spec.get("accessModes") or ()):
+        if not is_bound(claim) and world.get(VOLUMES, bound) is not None:
+            return None
+        if EXCLUSIVE in (spec.get("accessModes") or ()):
             return None
         others = dict(_other_volumes(name, pod, world))
         return volume_facts.of_bound(bound, f"PersistentVolumeClaim {name}", world, others)
     storage_class = world.get(STORAGE_CLASSES, class_of(claim) or "")
-    if class_of(claim) == "" or (storage_class or {}).get("provisioner") == _NO_PROVISIONER:
+    if class_of(claim) == "" or (storage_class or {}).get("provisioner") == NO_PROVISIONER:
         return volume_facts.of_free(claim, class_of(claim) or "", world)
     if storage_class is None or storage_class.get("volumeBindingMode") != LATE:
         return None
-    if _selected(claim):
+    if selected_node(claim):
         return None
     return volume_facts.of_class(claim, storage_class, world)
 
@@ -83,20 +110,20 @@ def _other_volumes(name: str, pod: Mapping[str, Any], world: World) -> Iterator[
             yield str(bound), f"PersistentVolumeClaim {other}"
 
 
-def _selected(claim: Mapping[str, Any]) -> str:
-    """Return the node for which kube-scheduler has asked a driver to provide a volume."""
-    annotations = claim["metadata"].get("annotations") or {}
-    return foreign(str(annotations.get(SELECTED_NODE) or ""), FOREIGN_NAME)
-
-
 def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tuple[str, str]:
     """Return why a volume's PersistentVolumeClaim cannot be used, and the fix."""
     text = f"PersistentVolumeClaim {name}"
+    owner = template_owner(pod, volume, name)
     remove = f"remove the volume {volume} ({text})"
+    if owner:
+        remove = f"leave the volume {volume} out of the volumeClaimTemplates of StatefulSet {owner}"
     namespace = pod["metadata"]["namespace"]
     claim = world.get(CLAIMS, name, namespace)
     if claim is None and (no_name := _impossible("PersistentVolumeClaim", name)):
         return no_name, f"remove the volume {volume}, or name an existing PersistentVolumeClaim"
+    if claim is None and owner:
+        again = f"delete pod {pod_name(pod)}: StatefulSet {owner} creates it again, with {text}"
+        return f"{text} does not exist", again
     if claim is None:
         return absent(world, CLAIMS, text, f"create {text}")
     if claim["metadata"].get("deletionTimestamp"):
@@ -109,7 +136,7 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
             f"create {text} again, or restore PersistentVolume {bound}",
         )
     if bound:
-        return _bound(pod, name, claim, text, f"{remove}, or", world)
+        return _bound(pod, volume, name, claim, remove, world)
     return _unbound(name, claim, text, remove, world)
 
 
@@ -121,15 +148,18 @@ def _impossible(kind: str, name: str) -> str:
 
 
 def _bound(
-    pod: Mapping[str, Any], name: str, claim: Object, text: str, remove: str, world: World
+    pod: Mapping[str, Any], volume: str, name: str, claim: Object, remove: str, world: World
 ) -> tuple[str, str]:
-    spec = claim["spec"]
+    spec, text = claim["spec"], f"PersistentVolumeClaim {name}"
     bound = spec["volumeName"]
-    others = _users(pod, name, world) if _EXCLUSIVE in (spec.get("accessModes") or ()) else []
-    if others:
-        used = f"pod {others[0]} uses {text}, whose access mode is {_EXCLUSIVE}"
-        return used, f"delete pod {others[0]}"
+    owner = template_owner(pod, volume, name)
     found = world.get(VOLUMES, bound)
+    if found is not None and not is_bound(claim):
+        return _named(claim, found, text)
+    others = users_of(pod, name, world) if EXCLUSIVE in (spec.get("accessModes") or ()) else []
+    if others:
+        used = f"pod {others[0]} uses {text}, whose access mode is {EXCLUSIVE}"
+        return used, f"{remove}, or use a claim of another access mode"
     if found is None and (no_name := _impossible("PersistentVolume", bound)):
         return f"{no_name}, which {text} demands", f"create {text} again without volumeName"
     if found is None:
@@ -137,8 +167,26 @@ def _bound(
         return absent(world, VOLUMES, f"the PersistentVolume {bound} of {text}", again)
     unusable = f"the volume {bound} of {text} cannot be used on the node"
     if gone := volume_facts.gone_node(found, world):
-        return unusable, f"bring node {gone} back, or create {text} again: its data is lost"
-    return unusable, f"{remove} copy its data to a volume that these nodes can use"
+        again = f"create {text} again"
+        if owner:
+            again = (
+                f"delete {text} and pod {pod['metadata']['name']}, which StatefulSet {owner} "
+                "creates again"
+            )
+        return unusable, f"bring node {gone} back, or {again}: its data is lost"
+    copied = "copy its data to a volume that these nodes can use"
+    if owner:
+        return unusable, f"copy the data of {text} to a volume that these nodes can use"
+    return unusable, f"{remove}, or {copied}"
+
+
+def _named(claim: Object, found: Object, text: str) -> tuple[str, str]:
+    """Return why a claim is not bound to the volume that it names, and the fix."""
+    bound, own = found["metadata"]["name"], claim["metadata"]
+    names = f"{text} names PersistentVolume {bound} and is not bound to it"
+    if why := volume_facts.unusable(found, claim, None):
+        return f"{names}: {bound} {why}", f"create {text} again with another volumeName"
+    return names, f"see why: kubectl describe pvc -n {own['namespace']} {own['name']}"
 
 
 def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> tuple[str, str]:
@@ -160,14 +208,14 @@ def _unbound(name: str, claim: Object, text: str, remove: str, world: World) -> 
         which = f"{text} names StorageClass {class_name}, which"
         return absent(world, STORAGE_CLASSES, which, create)
     provisioner = storage_class.get("provisioner", "")
-    if provisioner == _NO_PROVISIONER:
+    if provisioner == NO_PROVISIONER:
         return (
             f"no free PersistentVolume of StorageClass {class_name} can be used on the node for "
             f"{text}",
             f"create a PersistentVolume for {text}",
         )
     if storage_class.get("volumeBindingMode") == LATE:
-        if selected := _selected(claim):
+        if selected := selected_node(claim):
             return _selected_elsewhere(text, f"{namespace} {name}", selected, provisioner, world)
         if volume_facts.lacks_reports(storage_class, world):
             return f"{provisioner} cannot provide a volume for {text} on the node", (
@@ -215,18 +263,3 @@ def _selected_elsewhere(
         f"{chosen}, and {provisioner} has not done it",
         f"see why {provisioner} does not provide it: kubectl describe pvc -n {where}",
     )
-
-
-def _users(pod: Mapping[str, Any], claim: str, world: World) -> list[str]:
-    """Return the running pods that use a claim of this pod's namespace."""
-    namespace = pod["metadata"]["namespace"]
-    users = []
-    for (of, name), entry in world.objects[PODS].items():
-        if of == namespace and entry.node and claim.encode() in entry.content:
-            volumes = entry.object()["spec"].get("volumes") or ()
-            used = {
-                (volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes
-            }
-            if claim in used:
-                users.append(name)
-    return users

@@ -7,14 +7,17 @@ Sources: the plugins nodevolumelimits (csi.go), volumezone (volume_zone.go) and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import Any, Final
 
 from ..base.objects import mapping
-from ..base.quantities import quantity
+from ..base.quantities import EPHEMERAL_STORAGE, quantity
 from ..kube.label_selector import matches, requirements, written
+from .claim_bindings import class_of, is_of_earlier
+from .constraint import quantity_text
 from .kinds import (
     ATTACHMENTS,
     CLAIMS,
@@ -114,7 +117,7 @@ def of_free(claim: Mapping[str, Any], storage_class: str, world: World) -> Fact:
     def fact(node: str) -> str:
         labels = _labels(world, node)
         named = [
-            f"{volume['metadata']['name']} {_unusable(volume, claim, labels)}"
+            f"{volume['metadata']['name']} {unusable(volume, claim, labels)}"
             for volume in existing()[:_NAMED]
         ]
         if len(existing()) > _NAMED:
@@ -127,14 +130,20 @@ def of_free(claim: Mapping[str, Any], storage_class: str, world: World) -> Fact:
     return fact
 
 
-def _unusable(
-    volume: Mapping[str, Any], claim: Mapping[str, Any], labels: Mapping[str, str]
+def unusable(
+    volume: Mapping[str, Any], claim: Mapping[str, Any], labels: Mapping[str, str] | None
 ) -> str:
-    """Return why a volume cannot be bound to a claim for a node with these labels."""
+    """Return why a volume cannot be bound to a claim for a node with these labels.
+
+    None stands for those of any node: empty if that is not known.
+    """
     own, spec, wanted = claim["metadata"], mapping(volume.get("spec")), mapping(claim.get("spec"))
     holder = mapping(spec.get("claimRef"))
+    phase = mapping(volume.get("status")).get("phase")
+    if is_of_earlier(volume, claim):
+        after = ", Released" if phase == "Released" else ""
+        return f"(of an earlier PersistentVolumeClaim of the same name{after})"
     if holder and (holder.get("namespace"), holder.get("name")) != (own["namespace"], own["name"]):
-        phase = mapping(volume.get("status")).get("phase")
         after = " (Released)" if phase == "Released" else ""
         return f"(of PersistentVolumeClaim {holder.get('namespace')}/{holder.get('name')}{after})"
     asked = mapping(mapping(wanted.get("resources")).get("requests")).get("storage")
@@ -148,6 +157,9 @@ def _unusable(
         return f"(without the labels {written(wanted['selector'])} of the claim's selector)"
     if (spec.get("volumeMode") or _FILES) != (wanted.get("volumeMode") or _FILES):
         return f"(volumeMode {spec.get('volumeMode') or _FILES})"
+    if labels is None:
+        named, own_class = (spec.get("storageClassName") or ""), class_of(claim) or ""
+        return f'(StorageClass "{named}", and the claim has "{own_class}")' * (named != own_class)
     terms = _terms(volume)
     compared = bool(terms) and not any(map(_is_not_compared, terms))
     if compared and not any(matches(term, labels) for term in terms):
@@ -196,17 +208,28 @@ def missing_labels(volume: Mapping[str, Any], world: World) -> Mapping[str, Sequ
 
 
 def lacks_reports(storage_class: Mapping[str, Any], world: World) -> bool:
-    """Whether a driver that reports capacities has reported none for a class."""
+    """Whether a driver that reports capacities has reported none of a class for any node."""
     driver = mapping(
         (world.get(CSI_DRIVERS, str(storage_class.get("provisioner"))) or {}).get("spec")
     )
-    return bool(driver.get("storageCapacity")) and not _reports(storage_class, world)
+    return bool(driver.get("storageCapacity")) and not any(
+        _is_for(report, mapping(node["metadata"].get("labels")))
+        for report in _reports(storage_class, world)
+        for node in world.nodes()
+    )
 
 
-def largest_capacity(storage_class: Mapping[str, Any], world: World) -> str:
-    """Return the largest volume that a driver has reported to be possible; empty: unknown."""
+def largest_capacity(storage_class: Mapping[str, Any], world: World, volumes: int) -> str:
+    """Return the largest size that a driver has reported to be possible for each of some volumes.
+
+    Empty: unknown.
+    """
     most = max(_reports(storage_class, world), key=_largest, default={})
-    return str(most.get("maximumVolumeSize") or most.get("capacity") or "")
+    whole, one = most.get("capacity"), most.get("maximumVolumeSize")
+    if volumes == 1 or not whole:
+        return str(one or whole or "")
+    share = _bytes(whole) / volumes
+    return str(one) if one and _bytes(one) <= share else quantity_text(EPHEMERAL_STORAGE, share)
 
 
 def _reports(storage_class: Mapping[str, Any], world: World) -> list[Object]:
@@ -305,6 +328,29 @@ def _zone(volume: Mapping[str, Any], claim: str, labels: Mapping[str, str]) -> s
 
 def _driver(volume: Mapping[str, Any]) -> str:
     return str(mapping(mapping(volume.get("spec")).get("csi")).get("driver") or "")
+
+
+def too_many(pod: Mapping[str, Any], world: World) -> Fact:
+    """The facts about drivers that attach fewer volumes to a node than a pod has of them."""
+    own: Counter[str] = Counter()
+    for source in pod["spec"].get("volumes") or ():
+        name = mapping(source.get("persistentVolumeClaim")).get("claimName")
+        claim = world.get(CLAIMS, str(name or ""), pod["metadata"]["namespace"]) or {}
+        storage_class = world.get(STORAGE_CLASSES, class_of(claim) or "") if claim else None
+        if claim and (driver := driver_of(claim, storage_class or {}, world)):
+            own[driver] += 1
+
+    def fact(node: str) -> str:
+        for driver, count in own.items():
+            limit = _limits(driver, node, world)
+            if limit is not None and count > limit:
+                return (
+                    f"the pod has {count} volumes of the CSI driver {driver}, which attaches at "
+                    f"most {limit} to the node (spec.drivers of its CSINode)"
+                )
+        return ""
+
+    return fact
 
 
 def _limits(driver: str, node: str, world: World) -> int | None:
@@ -435,17 +481,18 @@ def _capacity(
         for capacity in world.all(CSI_CAPACITIES)
         if capacity.get("storageClassName") == storage_class
     ]
-    there = [
-        capacity
-        for capacity in of_class
-        if capacity.get("nodeTopology") is not None and matches(capacity["nodeTopology"], labels)
-    ]
+    there = [capacity for capacity in of_class if _is_for(capacity, labels)]
     if not there:
+        reported = {written(one.get("nodeTopology")) for one in of_class} - {""}
         whole = "" if of_class else ", nor for any other node"
-        return (
+        text = (
             f"{driver} reports no capacity of StorageClass {storage_class} for the node{whole} "
             "(CSIStorageCapacity)"
         )
+        if not reported:
+            return text
+        more = f" and {len(reported) - _NAMED} others" if len(reported) > _NAMED else ""
+        return f"{text}; it reports some for {' or '.join(sorted(reported)[:_NAMED])}{more}"
     free = [(_largest(capacity), capacity) for capacity in there]
     size, most = max(free, key=lambda one: one[0])
     if size >= _bytes(wanted):
@@ -456,6 +503,11 @@ def _capacity(
         f"{driver} has {text} of StorageClass {storage_class} for the node, and "
         f"PersistentVolumeClaim {claim} wants {wanted}"
     )
+
+
+def _is_for(capacity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    topology = capacity.get("nodeTopology")
+    return topology is not None and matches(topology, labels)
 
 
 def _largest(capacity: Mapping[str, Any]) -> float:

@@ -19,6 +19,7 @@ from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..config.language.versions import Version
 from .advice import AdviceSearch
+from .claim_bindings import awaited
 from .configuration import profiles_of
 from .constraint import Constraint, Rank
 from .constraints import MOST_TRIED, constraints_of, number_of_pods, tried, without
@@ -54,10 +55,11 @@ from .scheduling_gates import removers
 from .shared_runs import Runs
 from .spread_constraints import spreads_without_effect
 from .utilization import FreeAmounts
-from .volume_facts import fields_without_effect
+from .volume_facts import fields_without_effect, too_many
 from .world import World
 
 _REQUESTS: Final = "requests"
+_VOLUMES: Final = "volumes"
 _NO_HINT: Final = Version(1, 37)
 _NO_DRIVER: Final = "CSI driver is not installed on the node"
 _OF_OTHERS: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -98,6 +100,7 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
         await _Inquiry(runs, world, pod, service.options, known, explanation).run()
         if explanation.candidates and not explanation.node:
             explanation.error = failed_attempt(pod)
+            explanation.binding = awaited(pod, world, lambda: known)
         explanation.notes += failure_notes(world, explanation.message, explanation.error)
         if not explanation.candidates and not explanation.decision.node and not explanation.node:
             await _new_nodes(world, pod, service.options, explanation)
@@ -388,11 +391,11 @@ class _Inquiry:
         own: Mapping[str, tuple[str, ...]],
     ) -> None:
         causes_of: dict[str, list[Cause]] = {node: [] for node in self._nodes}
-        full = number_of_pods(self._world)
+        full, many = number_of_pods(self._world), too_many(self._pod, self._world)
         for family in self._families:
             for reason, nodes in excluded.get(family, {}).items():
                 words = own.get(family, ())
-                on = full if family == _REQUESTS else None
+                on = {_REQUESTS: full, _VOLUMES: many}.get(family)
                 text = reason.text
                 if isinstance(reason, Constraint):
                     seen = reason.seen(words) if reason.seen else ""
@@ -440,7 +443,7 @@ def _generic(family: str, reasons: Sequence[str], spec: Mapping[str, Any]) -> st
     """
     if family == "devices" and (names := _names(spec, "resourceClaims")):
         return f"the node has devices for each of the resource claims {names}, not for all of them"
-    if family == "volumes" and (names := _names(spec, "volumes")):
+    if family == _VOLUMES and (names := _names(spec, "volumes")):
         return f"the node can use each of the volumes {names}, not all of them together"
     more = f"; … and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
     return "; ".join(reasons[:MOST_REASONS]) + more or f"rejected by {family}"

@@ -224,7 +224,10 @@ def _named(kind: str, version: str, name: str, **fields: Any) -> dict[str, Any]:
 
 def _claim(phase: str = "Pending", **spec: Any) -> dict[str, Any]:
     fields = {"spec": {**CLAIM, **spec}, "status": {"phase": phase}}
-    return _named("PersistentVolumeClaim", "v1", "data", **fields)
+    made = _named("PersistentVolumeClaim", "v1", "data", **fields)
+    if phase == "Bound":
+        made["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    return made
 
 
 def _class(provisioner: str, mode: str = "Immediate") -> dict[str, Any]:
@@ -313,7 +316,7 @@ def _user(name: str, claim: str, node: str) -> dict[str, Any]:
                 _user("holder", "data", "a"),
             ],
             "pod holder uses PersistentVolumeClaim data, whose access mode is ReadWriteOncePod",
-            "delete pod holder",
+            "remove the volume v (PersistentVolumeClaim data), or use a claim of another access",
         ),
         (
             [_claim(storageClassName="")],

@@ -188,7 +188,8 @@ def test_where_a_class_provides_volumes() -> None:
         ),
         (
             [reporting(capacities=True), capacity("east", capacity="20Gi")],
-            "d reports no capacity of StorageClass fast for the node (CSIStorageCapacity)",
+            "d reports no capacity of StorageClass fast for the node (CSIStorageCapacity); it "
+            f"reports some for {ZONE}=east",
         ),
         ([reporting(capacities=True), capacity("west", capacity="10Gi")], ""),
         (
@@ -244,6 +245,8 @@ def claimed(storage_class: str | None = "local", **spec: Any) -> dict[str, Any]:
         ([], {}, ""),
         ([static(claimRef={"namespace": "n", "name": "other"})], {},
          "v (of PersistentVolumeClaim n/other)"),
+        ([static(claimRef={"namespace": "n", "name": "data", "uid": "before"})], {},
+         "v (of an earlier PersistentVolumeClaim of the same name)"),
         ([static()], {"resources": {"requests": {"storage": "3Gi"}}},
          "v (2Gi, and the claim requests 3Gi)"),
         ([static()], {"accessModes": ["ReadWriteMany"]},
@@ -290,6 +293,7 @@ def repairs(claim: dict[str, Any], *objects: dict[str, Any]) -> list[Any]:
 
 def test_a_node_is_added_where_a_volume_can_be_used() -> None:
     claim = claimed(volumeName="pv")
+    claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
     ((repair, _),) = repairs(claim, volume("pv", demands=["south"]))
     assert repair.text == f"add a node with the label {ZONE}=south"
     assert repairs(claim, volume("pv", demands=["west"])) == []

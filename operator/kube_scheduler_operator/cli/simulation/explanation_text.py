@@ -181,6 +181,10 @@ def _fitting(explanation: Diagnosis) -> Iterator[str]:
     decision = explanation.decision
     if decision.node and explanation.idle:
         yield f"kube-scheduler would place it on {decision.node}; {explanation.idle}."
+    elif explanation.binding and not explanation.gates:
+        yield from (f"{sentence}." for sentence in explanation.binding)
+        if explanation.error:
+            yield f"Its last attempt ended with an error: {explanation.error}"
     elif decision.node and explanation.error:
         yield (
             f"kube-scheduler would place it on {decision.node} now. Its last attempt ended with an "
