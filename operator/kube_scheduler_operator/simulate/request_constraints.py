@@ -113,11 +113,20 @@ def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepa
     having = [node for node, size in sizes.values() if size.get(resource)]
     if not having:
         others = _relatives(resource, (size for _, size in sizes.values()))[:_NAMED]
+        chosen = False
         listing = [name for name, (_, size) in sizes.items() if resource in size]
         provided = f"{text}: no node has {resource}"
         if listing and "/" in resource:  # the device plugin has registered it
+            node, size = sizes[listing[0]]
+            # It has another configuration, such as GPUs in MIG mode.
+            chosen = any(size.get(other) for other in others)
             provided = f"see why the device plugin on {listing[0]} provides 0 of {resource}"
-            yield RuleRepair(provided, remove, rank=Rank.MEND, only=frozenset(listing).__contains__)
+            yield RuleRepair(
+                f"{provided}{_unhealthy(node, resource)}",
+                remove,
+                rank=Rank.RULE if chosen else Rank.MEND,
+                only=frozenset(listing).__contains__,
+            )
         else:
             yield RuleRepair(provided, remove, rank=Rank.RULE if others else Rank.MEND)
         for other in others:  # of the same device plugin, which may have another configuration
@@ -125,12 +134,23 @@ def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepa
                 f"request {other} instead of {resource}",
                 partial(_request_other, resource=resource, other=other),
                 "spec.containers",
-                rank=Rank.RULE if listing else Rank.MEND,
+                rank=Rank.RULE if listing and not chosen else Rank.MEND,
             )
     elif all(mapping(node.get("spec")).get("unschedulable") for node in having):
         name = having[0]["metadata"]["name"]
         reason = f"only {name}, which is cordoned, has {resource}"
         yield RuleRepair(f"{text}: {reason}", remove, rank=Rank.MEND)
+
+
+def _unhealthy(node: Mapping[str, Any], resource: str) -> str:
+    """Return how many devices a node has that its kubelet does not offer."""
+    capacity = amounts(mapping(node.get("status")).get("capacity")).get(resource, 0.0)
+    if not capacity:
+        return ""
+    return (
+        f"; the node's capacity is {quantity_text(resource, capacity)}, so the plugin does not run "
+        "or reports its devices as unhealthy"
+    )
 
 
 def _allocatable(node: Mapping[str, Any]) -> Mapping[str, float]:

@@ -1,6 +1,7 @@
 """Who removes a scheduling gate from a pod, and where to see what it does.
 
-Sources: the documentation of Kueue, of OpenShift's multiarch tuning operator and of NVIDIA Grove.
+Sources: the documentation of Kueue, OpenShift's multiarch tuning operator, NVIDIA Grove and
+Keptn.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ _KNOWN: Final[Mapping[str, tuple[str, str]]] = {
     "multiarch.openshift.io/": (
         "the multiarch tuning operator",
         "kubectl describe pod -n {namespace} {pod}",
+    ),
+    "keptn-prechecks-gate": (
+        "Keptn",
+        "kubectl describe keptnworkloadversions.lifecycle.keptn.sh -n {namespace}",
     ),
     "grove.io/": ("Grove", "kubectl describe podgangs.scheduler.grove.io -n {namespace}"),
 }

@@ -75,11 +75,23 @@ def spreads_without_effect(
         elif not spread.counts_itself:
             chosen = written(spread.selector)
             yield f"{name} counts pods with {chosen}, and this pod has other labels"
-        elif len(spread.domains) == 1 and len(spread.every_domain) > 1:
-            yield (
-                f"{name} has one domain, {next(iter(spread.domains))}: the pod's nodeSelector and "
-                "node affinity leave no node of another one, and so it does not spread any"
-            )
+        elif len(spread.domains) == 1 and spread.least_domains == 1:
+            yield from _of_one_domain(spread, name)
+
+
+def _of_one_domain(spread: _Spread, name: str) -> Iterator[str]:
+    """Yield why a rule has one domain, unless it only prefers others and the cluster has none."""
+    keeps = spread.rule.get("whenUnsatisfiable") == "DoNotSchedule"
+    several = len(spread.every_domain) > 1
+    reason = "no node has another value of this label"
+    if several:
+        reason = "the pod's nodeSelector and node affinity leave no node of another one"
+    needed = f"; with minDomains 2, more than {spread.most} would wait for another one"
+    if keeps or several:
+        yield (
+            f"{name} has one domain, {next(iter(spread.domains))}: {reason}, and so it does not "
+            f"spread any pods{needed if keeps else ''}"
+        )
 
 
 def _setting(index: int, **fields: Any) -> Change:
@@ -362,7 +374,7 @@ def _repairs(spread: _Spread, index: int) -> Iterator[RuleRepair]:
     # The nodes of the least may be excluded for another reason.
     for skew in sorted(skew for skew in skews if skew > spread.most)[:_SKEWS]:
         yield RuleRepair(
-            f"raise maxSkew to {skew}",
+            f"raise maxSkew to {skew} for the spread over {spread.key}",
             _setting(index, maxSkew=skew),
             f"{where}.maxSkew",
             series=f"{where}.maxSkew",

@@ -127,6 +127,10 @@ def test_an_empty_selector_of_a_spread_counts_all_pods_since_1_38(
         ({"labelSelector": {"matchLabels": {"app": "db"}}}, {},
          "counts pods with app=db, and this pod has other labels"),
         ({}, {"nodeSelector": {ZONE: "x"}}, "has one domain, x: the pod's nodeSelector and"),
+        ({"minDomains": 2}, {"nodeSelector": {ZONE: "x"}}, ""),
+        ({"topologyKey": "disk"}, {}, "has one domain, ssd: no node has another value of this "
+         "label, and so it does not spread any pods; with minDomains 2, more than 1 would wait"),
+        ({"topologyKey": "disk", "whenUnsatisfiable": "ScheduleAnyway"}, {}, ""),
         ({"nodeAffinityPolicy": "Ignore"}, {"nodeSelector": {ZONE: "x"}}, ""),
         ({"whenUnsatisfiable": "ScheduleAnyway", "labelSelector": None}, {},
          "has no labelSelector"),

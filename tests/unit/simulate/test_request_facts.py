@@ -55,13 +55,18 @@ def test_who_asks_is_named(spec: Object, text: str) -> None:
     assert askers(spec, "cpu") == text
 
 
-def found_for(requests: Object, *allocatable: Object, cordoned: tuple[str, ...] = ()) -> Constraint:
+def found_for(
+    requests: Object,
+    *allocatable: Object,
+    cordoned: tuple[str, ...] = (),
+    capacity: Object | None = None,
+) -> Constraint:
     world = World()
     for number, amounts in enumerate(allocatable):
         world.add({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}"},
             "spec": {"unschedulable": f"node-{number}" in cordoned},
-            "status": {"allocatable": amounts},
+            "status": {"allocatable": amounts, "capacity": capacity or amounts},
         })  # fmt: skip
     world.add({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "r", "namespace": "n"},
@@ -110,7 +115,7 @@ SHARED = "example.com/gpu.shared"
     ("listed", "first"),
     [
         ({SHARED: "16"}, f"request {SHARED} instead of {GPU}"),
-        ({SHARED: "16", GPU: "0"}, f"see why the device plugin on node-0 provides 0 of {GPU}"),
+        ({SHARED: "16", GPU: "0"}, f"request {SHARED} instead of {GPU}"),
         ({GPU: "0"}, f"see why the device plugin on node-0 provides 0 of {GPU}"),
         ({"other.example/gpu": "1"}, f"make the device plugin of {GPU} run on a node: no node has"),
     ],
@@ -123,6 +128,15 @@ def test_a_device_plugin_that_runs_is_not_to_be_started(listed: Object, first: s
         (renamed,) = (repair for repair in repairs if repair.text.startswith("request"))
         renamed.change(changed)
         assert changed["spec"]["containers"][0]["resources"]["limits"] == {SHARED: "2"}
+
+
+def test_devices_that_a_node_has_and_does_not_offer_are_counted() -> None:
+    found = found_for({GPU: "1"}, {GPU: "0"}, capacity={GPU: "4"})
+    (repair,) = found.repairs()
+    assert repair.text == (
+        f"see why the device plugin on node-0 provides 0 of {GPU}; the node's capacity is 4, so "
+        "the plugin does not run or reports its devices as unhealthy"
+    )
 
 
 def test_huge_pages_of_cordoned_nodes_are_named() -> None:

@@ -79,6 +79,10 @@ def test_the_controller_of_a_gate_is_named_where_it_is_known() -> None:
         "the gate c is to be removed by the client that has set it; see whether it runs, and its "
         "log",
     ]
+    assert removers(waiting, ["keptn-prechecks-gate"]) == [
+        "Keptn removes the gate keptn-prechecks-gate: kubectl describe "
+        "keptnworkloadversions.lifecycle.keptn.sh -n shop",
+    ]
     assert len(removers(waiting, [f"a.example/{number}" for number in range(1000)])) == 5
 
 
