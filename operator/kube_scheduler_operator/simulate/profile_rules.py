@@ -22,7 +22,10 @@ def profile_rules(profile: Mapping[str, Any]) -> dict[str, str]:
             f"the profile {name} demands {' or '.join(affinity)} of each pod (addedAffinity of "
             "NodeAffinity)"
         )
-    if spread := list(_spread(arguments.get("PodTopologySpread", {}))):
+    if spread := [
+        f"maxSkew {rule.get('maxSkew')} over {rule.get('topologyKey')}"
+        for rule in default_constraints(profile)
+    ]:
         rules["spread"] = (
             f"the profile {name} spreads the pods of a workload: {', '.join(spread)} "
             "(defaultConstraints of PodTopologySpread)"
@@ -55,9 +58,14 @@ def _affinity(arguments: Mapping[str, Any]) -> Iterator[str]:
         yield " and ".join(map(written_expression, expressions))
 
 
-def _spread(arguments: Mapping[str, Any]) -> Iterator[str]:
-    if arguments.get("defaultingType") == "System":
-        return
-    for rule in arguments.get("defaultConstraints") or ():
-        if rule.get("whenUnsatisfiable") == "DoNotSchedule":
-            yield f"maxSkew {rule.get('maxSkew')} over {rule.get('topologyKey')}"
+def default_constraints(profile: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the spreads that kube-scheduler must keep for pods without their own."""
+    for entry in profile.get("pluginConfig") or ():
+        arguments = mapping(entry.get("args"))
+        if entry.get("name") == "PodTopologySpread" and arguments.get("defaultingType") != "System":
+            return [
+                rule
+                for rule in arguments.get("defaultConstraints") or ()
+                if rule.get("whenUnsatisfiable") == "DoNotSchedule"
+            ]
+    return []

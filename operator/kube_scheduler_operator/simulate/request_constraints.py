@@ -117,9 +117,9 @@ def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepa
         listing = [name for name, (_, size) in sizes.items() if resource in size]
         provided = f"{text}: no node has {resource}"
         if listing and "/" in resource:  # the device plugin has registered it
-            node, size = sizes[listing[0]]
+            node, offered = sizes[listing[0]]
             # It has another configuration, such as GPUs in MIG mode.
-            chosen = any(size.get(other) for other in others)
+            chosen = any(offered.get(other) for other in others)
             provided = f"see why the device plugin on {listing[0]} provides 0 of {resource}"
             yield RuleRepair(
                 f"{provided}{_unhealthy(node, resource)}",

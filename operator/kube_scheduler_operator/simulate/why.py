@@ -24,6 +24,7 @@ from .configuration import profiles_of
 from .constraint import Constraint, Rank
 from .constraints import MOST_TRIED, constraints_of, number_of_pods, tried, without
 from .decisions import NO_SCHEDULER, NOT_SIMULATED, PodDecision, failed_attempt
+from .default_spreads import default_spread
 from .device_selectors import failure_notes
 from .diagnosis import Cause, Decision, Diagnosis, Group
 from .extenders import seeing
@@ -60,6 +61,7 @@ from .world import World
 
 _REQUESTS: Final = "requests"
 _VOLUMES: Final = "volumes"
+_SPREAD: Final = "spread"
 _NO_HINT: Final = Version(1, 37)
 _NO_DRIVER: Final = "CSI driver is not installed on the node"
 _OF_OTHERS: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -161,6 +163,7 @@ class _Inquiry:
         self._version = gates.version
         profile = profile_named(options, answer.scheduler)
         self._rules, self._labels = profile_rules(profile), demanded_labels(profile)
+        self._profile = profile
         scoring = effective_plugins(profile, gates).points["score"]
         self._scores = {plugin.name: plugin.weight or 1 for plugin in scoring}
         if answer.node:  # every node gets a score
@@ -391,11 +394,19 @@ class _Inquiry:
         own: Mapping[str, tuple[str, ...]],
     ) -> None:
         causes_of: dict[str, list[Cause]] = {node: [] for node in self._nodes}
-        full, many = number_of_pods(self._world), too_many(self._pod, self._world)
+        on_node = {
+            _REQUESTS: number_of_pods(self._world),
+            _VOLUMES: too_many(self._pod, self._world),
+        }
+        rule = self._rules.get(_SPREAD)
+        if rule and not self._pod["spec"].get("topologySpreadConstraints"):
+            on_node[_SPREAD] = default_spread(
+                self._pod, self._world, self._profile, rule, self._gates
+            )
         for family in self._families:
             for reason, nodes in excluded.get(family, {}).items():
                 words = own.get(family, ())
-                on = {_REQUESTS: full, _VOLUMES: many}.get(family)
+                on = on_node.get(family)
                 text = reason.text
                 if isinstance(reason, Constraint):
                     seen = reason.seen(words) if reason.seen else ""
