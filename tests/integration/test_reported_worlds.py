@@ -277,7 +277,7 @@ REPORTED: Final = [
     ),
     Reported(
         _replicas_apart,
-        "pod default/web-0 with app=web runs in kubernetes.io/hostname a",
+        "pod default/web-0 with app=web runs on node a",
         "add a node like a",
         ("change the label", "has anti-affinity to pods"),
     ),
