@@ -87,7 +87,7 @@ def test_no_pod_is_moved_from_a_node_of_fargate_for_that_of_a_daemon_set(explain
     assert (fix["object"], fix["nodes"]) == ("DaemonSet shop/agent", [])
 
 
-def test_nobody_adds_a_node_of_fargate(explain: Explain) -> None:
+def test_no_node_of_fargate_is_to_be_added(explain: Explain) -> None:
     app = pod("app", "100m", nodeName="fargate-1")
     (fix,) = explain(fargate(), app, pod("waiting", "100m"))["fixes"]
     assert fix["text"].startswith("create the pod again where a Fargate profile selects")

@@ -521,14 +521,14 @@ class AdviceSearch:
                 self._answer.fixes.append(Fix(text, likes, 3, rank=rank))
 
     def _is_for_one_pod(self, node: str) -> bool:
-        """Return whether a node was made for one pod: nobody adds one like it."""
+        """Return whether a node was made for one pod: no user adds one like it."""
         labels = mapping(mapping((self._world.node(node) or {}).get("metadata")).get("labels"))
         return labels.get(FARGATE[0]) == FARGATE[1]
 
     def _shares(self, nodes: Collection[str]) -> dict[str, dict[str, float]]:
         """Return what the Pods of DaemonSets and static Pods take of each of these nodes.
 
-        A host port of theirs that the pod needs leaves no place for it.
+        A host port that one of them uses, and the pod needs, leaves no place for it.
         """
         shares: dict[str, dict[str, float]] = {node: {} for node in nodes}
         needed = set(host_ports(self._pod["spec"]))
