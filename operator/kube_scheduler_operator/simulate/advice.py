@@ -28,7 +28,7 @@ from ..base.quantities import amounts
 from ..scheduling.policies.pods import Demand
 from .affinity_terms import apart_by
 from .constraint import Constraint, Rank, different_texts, no_edits, quantity_text
-from .constraints import FAMILIES, host_ports, without
+from .constraints import FAMILIES, host_ports, together, without
 from .decisions import PodDecision
 from .diagnosis import Awaited, Cause, Diagnosis, Group
 from .edits import Edit, edits
@@ -344,7 +344,8 @@ class AdviceSearch:
             texts.append(text)
         size = _LARGEST if rank == Rank.NOTHING else 0
         patch = self._patch(constraints, amounts_, nodes)
-        named = ", and ".join(naming_node(text, nodes) for text in texts)
+        joined = together(constraints, texts)
+        named = ", and ".join(naming_node(text, nodes) for text in joined)
         return Fix(named, tuple(nodes), len(constraints), size, rank, patch=patch)
 
     def _changed(self, constraints: Iterable[Constraint], less: Mapping[str, float]) -> Object:

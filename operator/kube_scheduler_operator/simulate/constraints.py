@@ -8,6 +8,7 @@ it is what keeps the pod from a node.
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -48,6 +49,8 @@ FAMILIES: Final = {
 }
 FAMILY_OF: Final = {plugin: name for name, family in FAMILIES.items() for plugin in family.plugins}
 
+_PORTS: Final = "ports"
+_PORT: Final = re.compile(r"\d+/\w+")
 MOST_TRIED: Final = 50
 """Constraints of a family that are tried one by one, each without all others: a pod may have
 thousands of its own, and in the anti-affinity of others."""
@@ -96,7 +99,7 @@ def _ports(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
     of_host = bool(pod["spec"].get("hostNetwork"))
     for host_port in dict.fromkeys(host_ports(pod["spec"])):
         yield Constraint(
-            "ports",
+            _PORTS,
             f"another pod on the node uses the host port {host_port}",
             # The API server makes each containerPort of a Pod with hostNetwork a hostPort.
             f"use another port than {host_port}, or no hostNetwork"
@@ -106,6 +109,18 @@ def _ports(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
             on=partial(_user_of_port, used, host_port),
             others=_unknown_edits if of_host else no_edits,
         )
+
+
+def together(constraints: Sequence[Constraint], fixes: Sequence[str]) -> list[str]:
+    """Return how several constraints end, each with its own text: those of host ports as one."""
+    texts = [text for one, text in zip(constraints, fixes, strict=True) if one.family != _PORTS]
+    own = [one.fix for one in constraints if one.family == _PORTS]
+    if len(own) < 2:
+        return list(fixes)
+    ports = " and ".join(found[0] for text in own if (found := _PORT.search(text)))
+    word = "use other ports than" if own[0].startswith("use ") else "remove the hostPorts"
+    after = ", or no hostNetwork" if own[0].startswith("use ") else ""
+    return [*texts, f"{word} {ports}{after}"]
 
 
 def _unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:

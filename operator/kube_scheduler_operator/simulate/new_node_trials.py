@@ -13,7 +13,7 @@ from itertools import islice, zip_longest
 from typing import Any, Final
 
 from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_MESSAGE
+from ..base.limits import FOREIGN_MESSAGE, FOREIGN_NAME
 from ..base.objects import controller_of, entries, mapping
 from ..base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, amounts
 from ..base.quantities import PODS as PODS_RESOURCE
@@ -21,6 +21,7 @@ from ..scheduling.policies.pods import Demand
 from . import node_groups, node_pools
 from .admission import admit
 from .configuration import profiles_of
+from .constraints import host_ports
 from .kinds import (
     CSI_NODES,
     DAEMON_SETS,
@@ -94,6 +95,7 @@ class Tried:
 
     template: NodeTemplate
     share: dict[str, float] = field(default_factory=dict)  # what DaemonSets take
+    ports: dict[str, str] = field(default_factory=dict)  # host port -> the DaemonSet that uses it
     others: dict[str, float] = field(default_factory=dict)  # what other Pods take
     free: dict[str, float] = field(default_factory=dict)  # what is left
     rejections: Sequence[Rejection] = ()
@@ -148,8 +150,10 @@ async def _take_shares(world: World, options: RunOptions, tried: Iterable[Tried]
         empty.add(one.template.node)
     empty.complete()
     for pod, names in zip(daemons, await eligible(empty, options, daemons), strict=True):
+        owner = str((controller_of(pod) or {}).get("name"))
         for name in names:
             add_pod(by_name[name].share, pod)
+            by_name[name].ports |= dict.fromkeys(host_ports(pod["spec"]), owner)
 
 
 def _daemons(world: World) -> Iterator[Object]:
@@ -394,6 +398,11 @@ def _only_devices(one: Tried) -> bool:
 def _causes(one: Tried, source: NodeMaker, pod: Object) -> list[str]:
     """Return why a template does not do for the Pod: kube-scheduler's reasons, then limits."""
     causes = [_text(rejection, one, source, pod) for rejection in one.rejections]
+    causes += [
+        f"DaemonSet {foreign(one.ports[port], FOREIGN_NAME)} uses the host port {port} of its nodes"
+        for port in dict.fromkeys(host_ports(pod["spec"]))
+        if port in one.ports
+    ]
     for limit in source.limits:
         has = one.template.capacity.get(limit.resource, 0.0)
         if one.template.like and has > limit.limit - limit.used > 0:

@@ -94,7 +94,8 @@ def _most_free(resource: str, amount: float, text: str, usage: Usage) -> str:
         ((left, node) for node, left in free.items() if left < amount), default=(0, "")
     )
     if not node:
-        return text
+        held = "; pods that are nominated to nodes hold room there" * known.some_are_nominated
+        return f"{text}{held}"
     size = quantity_text(resource, known.allocatable[node].get(resource, 0.0))
     left = quantity_text(resource, max(most, 0))
     return f"{text}; of all nodes with too little, {node} has most free: {left} of {size}"

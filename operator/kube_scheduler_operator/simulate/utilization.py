@@ -102,6 +102,11 @@ class FreeAmounts:
         for entry in world.objects[PODS].values():
             self._pods.setdefault(entry.node, []).append(entry)
 
+    @property
+    def some_are_nominated(self) -> bool:
+        """Whether pods without a node hold room on one, which `of` does not count."""
+        return any(b'"nominatedNodeName"' in one.content for one in self._pods.get("", ()))
+
     def of(self, node: str) -> dict[str, float]:
         """Return what a node has left of each resource; negative if it is overcommitted."""
         free = dict(self.allocatable[node])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.kinds import CSI_NODES, NODES, PODS
@@ -30,6 +32,7 @@ from ...new_nodes import (
     ZONE,
     Object,
     autoscaler,
+    daemon_set,
     group,
     node,
     node_pool,
@@ -234,3 +237,22 @@ async def test_cluster_autoscaler_expects_the_zones_that_a_group_has() -> None:
     assert answer.causes[1].startswith("cluster-autoscaler expects a new node to be like those of")
     ((answer,), _) = await ask(objects, pod("waiting"), Played({"": [TAINT]}).trial)
     assert not any("expects" in cause for cause in answer.causes)
+
+
+async def test_a_host_port_of_a_daemon_set_is_taken_on_its_new_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def everywhere(world: World, _: RunOptions, pods: Sequence[Object]) -> list[list[str]]:
+        return [[name for _, name in world.objects[NODES]] for _ in pods]
+
+    monkeypatch.setattr("kube_scheduler_operator.simulate.new_node_trials.eligible", everywhere)
+    balancer = daemon_set("lb", "10m")
+    port = {"containerPort": 80, "hostPort": 80}
+    balancer["spec"]["template"]["spec"]["containers"][0]["ports"] = [port]
+    waiting = pod("waiting")
+    waiting["spec"]["containers"][0]["ports"] = [port]
+    ((answer,), _) = await ask([node_pool(), balancer], waiting, Played().trial)
+    assert answer.outcome == CANNOT
+    assert "DaemonSet lb uses the host port 80/TCP of its nodes" in answer.causes
+    ((answer,), _) = await ask([node_pool(), balancer], pod("waiting"), Played().trial)
+    assert answer.outcome == SIZE_UNKNOWN

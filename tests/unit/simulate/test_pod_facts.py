@@ -9,7 +9,7 @@ import pytest
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.simulate.constraint import Constraint, Rank
-from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods
+from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods, together
 from kube_scheduler_operator.simulate.owners import edited_object
 from kube_scheduler_operator.simulate.profile_rules import demanded_labels, profile_rules
 from kube_scheduler_operator.simulate.spread_constraints import spreads_without_effect
@@ -521,6 +521,18 @@ def test_a_startup_taint_is_ended_by_what_removes_it(lasts: bool) -> None:
     )
     assert found.fix.startswith("make what removes the startup taint app=kong:NoSchedule run on")
     assert found.rank == Rank.MEND
+
+
+@pytest.mark.parametrize(("of_host", "text"), [
+    (True, "use other ports than 80/TCP and 443/TCP, or no hostNetwork"),
+    (False, "remove the hostPorts 80/TCP and 443/TCP"),
+])  # fmt: skip
+def test_several_ports_end_together(of_host: bool, text: str) -> None:
+    ports = {"name": "c", "ports": [{"hostPort": 80}, {"hostPort": 443}]}
+    waiting = pod("new", containers=[ports], hostNetwork=of_host)
+    found = [one for one in constraints_of(waiting, world(*NODES)) if one.family == "ports"]
+    assert together(found, [one.fix for one in found]) == [text]
+    assert together(found[:1], [found[0].fix]) == [found[0].fix]
 
 
 def test_an_architecture_is_tolerated_only_if_images_have_it() -> None:

@@ -60,8 +60,14 @@ def found_for(
     *allocatable: Object,
     cordoned: tuple[str, ...] = (),
     capacity: Object | None = None,
+    nominated: str = "",
 ) -> Constraint:
     world = World()
+    if nominated:
+        world.add({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "w", "namespace": "n"},
+            "spec": {"containers": []}, "status": {"nominatedNodeName": nominated},
+        })  # fmt: skip
     for number, amounts in enumerate(allocatable):
         world.add({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number}"},
@@ -174,3 +180,9 @@ def test_a_smaller_request_is_that_of_the_container_whose_field_is_edited(
     changed = copy.deepcopy(spec)
     assert reduce_request(changed, "cpu", to)
     assert reduction(spec, changed, "cpu") == text
+
+
+def test_room_that_nominated_pods_hold_is_named() -> None:
+    found = found_for({"cpu": "2"}, {"cpu": "4"}, nominated="node-0")
+    assert found.on is not None
+    assert found.on("node-0").endswith("; pods that are nominated to nodes hold room there")
