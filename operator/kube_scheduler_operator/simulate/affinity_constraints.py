@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
-from ..base.objects import mapping
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
+from ..base.objects import entries, mapping
 from .affinity_terms import DEMANDS, FORBIDS, Term, reaches, terms_of
 from .constraint import (
     Change,
@@ -22,7 +24,7 @@ from .constraint import (
     removing,
 )
 from .kinds import HOSTNAME, NAMESPACES, NODES, TEMPLATE_HASH, Object
-from .node_rules import REQUIRED
+from .node_rules import PREFERRED, REQUIRED
 from .others_anti_affinity import (
     Holder,
     both,
@@ -37,6 +39,29 @@ from .world import World
 
 _NAMED: Final = 3
 _VERBS: Final = {"podAffinity": "pod affinity", "podAntiAffinity": "pod anti-affinity"}
+
+
+def affinities_without_effect(pod: Mapping[str, Any], world: World) -> Iterator[str]:
+    """Yield which rules about other pods no node is compared by, in sentences.
+
+    A required affinity over such a label keeps its pod from all nodes instead.
+    """
+    affinity = mapping(pod["spec"].get("affinity"))
+    rules = [
+        ("required pod anti-affinity", term)
+        for term in entries(mapping(affinity.get("podAntiAffinity")).get(REQUIRED))
+    ]
+    rules += [
+        (f"preferred {verb}", mapping(weighted).get("podAffinityTerm"))
+        for kind, verb in _VERBS.items()
+        for weighted in entries(mapping(affinity.get(kind)).get(PREFERRED))
+    ]
+    known = {key for labels in world.labels_of_nodes().values() for key in labels}
+    for verb, term in rules if known else ():
+        key = str(mapping(term).get("topologyKey"))
+        if key not in known:
+            shown = foreign(key, FOREIGN_NAME)
+            yield f"the pod's {verb} per {shown} has no effect: no node has the label {shown}"
 
 
 def affinity_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:

@@ -38,7 +38,7 @@ class Fix:
 
 def naming_node(text: str, nodes: Sequence[str]) -> str:
     """Return a change whose commands name one of its nodes in the place of NODE."""
-    if not nodes or _TEMPLATE in text or not _NODE.search(text):
+    if not nodes or not _NODE.search(text) or (_TEMPLATE in text and len(nodes) > 1):
         return text
     node = min(nodes)
     others = f" ({node} is one of {len(nodes)} such nodes)" if len(nodes) > 1 else ""

@@ -19,6 +19,7 @@ from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..config.language.versions import Version
 from .advice import AdviceSearch
+from .affinity_constraints import affinities_without_effect
 from .claim_bindings import awaited
 from .configuration import profiles_of
 from .constraint import Constraint, Rank
@@ -213,6 +214,7 @@ class _Inquiry:
         if explanation.candidates:
             explanation.notes += spreads_without_effect(self._pod, self._world, self._gates)
             explanation.notes += fields_without_effect(self._pod, self._world)
+            explanation.notes += affinities_without_effect(self._pod, self._world)
         if len(explanation.candidates) > 1 and IMAGE_LOCALITY in self._scores:
             others = [self._scores[name] for name in self._scores if name != IMAGE_LOCALITY]
             alone = not others and not self._options.extenders

@@ -8,6 +8,7 @@ import pytest
 
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.simulate.affinity_constraints import affinities_without_effect
 from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of, number_of_pods, together
 from kube_scheduler_operator.simulate.owners import edited_object
@@ -558,6 +559,24 @@ def test_the_daemon_set_of_a_pod_with_the_host_port_is_named() -> None:
     assert fact(found, "a") == (
         "pod shop/lb-1 of DaemonSet lb uses the host port 80/TCP of the node"
     )
+
+
+def test_rules_about_other_pods_over_a_label_of_no_node_have_no_effect() -> None:
+    key = "topology.kubernetes.io/hostname"
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": key}
+    good = {**term, "topologyKey": ZONE}
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    affinity = {
+        "podAntiAffinity": {REQUIRED: [term, good]},
+        "podAffinity": {REQUIRED: [term], preferred: [{"weight": 1, "podAffinityTerm": term}]},
+    }
+    end = f"per {key} has no effect: no node has the label {key}"
+    waiting = pod("new", affinity=affinity)
+    assert list(affinities_without_effect(waiting, world(*NODES))) == [
+        f"the pod's required pod anti-affinity {end}",
+        f"the pod's preferred pod affinity {end}",
+    ]
+    assert list(affinities_without_effect(waiting, world(pod("no-nodes")))) == []
 
 
 # --- neighbours -----------------------------------------------------------------------------------
