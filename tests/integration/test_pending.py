@@ -72,7 +72,7 @@ def test_waiting_pods_are_grouped_by_cause(
         ("queued", "default/queued"),
     }
     (tape,) = (each for each in others if each["pods"] == ["default/tape"])
-    assert tape["cause"] == "node(s) didn't match Pod's node affinity/selector"
+    assert tape["cause"] == "node(s) didn't match Pod's node affinity/selector (disk=tape)"
     label = "label a node: kubectl label node a disk=tape --overwrite"
     assert tape["fix"] == f"{label} (a is one of 3 such nodes)"
 

@@ -76,6 +76,15 @@ class Score:
     plugins: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkloadPods:
+    """The pods of a workload, of which the answer is about one."""
+
+    title: str  # Kind namespace/name
+    waiting: int  # without a node
+    placed: int
+
+
 @dataclass(slots=True)
 class Diagnosis:
     DERIVED: ClassVar = ("outcome", "served", "waits_for_group")
@@ -86,6 +95,7 @@ class Diagnosis:
     problem: str = ""  # why its scheduler cannot be simulated, or that it does not exist
     refused: str = ""  # which object has the schedulerName that none serves, and is not in use
     node: str = ""  # of a running pod, its node
+    phase: str = ""  # status.phase of a pod with a node; Pending: its containers do not run yet
     gates: list[str] = named("schedulingGates", default_factory=list)
     # who removes each, in sentences
     gates_removed_by: list[str] = named("schedulingGatesRemovedBy", default_factory=list)
@@ -117,6 +127,7 @@ class Diagnosis:
     # of a waiting pod that names one, unless the answer is part of that about the group
     group: GroupExplanation | None = None
     idle: str = ""  # why its scheduler schedules nothing now, or why that is not known
+    workload: WorkloadPods | None = None  # of the question; None: it is about a pod
     # pods of the workload in question that the API server does not let it create
     missing: list[MissingPods] = field(default_factory=list)
     decided_by: DecidedBy | None = None  # None: nothing did

@@ -34,19 +34,20 @@ from .kinds import Object, pod_name
 from .missing_pods import MissingPods
 from .new_nodes import ComingNode, NewNode
 from .other_schedulers import where_to_look
-from .owners import owner_of
+from .owners import workload_of
 from .pending_groups import unread_groups, waits_of_groups
 from .pod_groups import group_name
 from .preemption import nomination
 from .probes import acceptances
 from .run_options import RunOptions, gates_of, serving
 from .scheduling_gates import removers
+from .selector_constraints import NO_LABELS, demanded_labels
 from .shared_runs import SharedRuns
 from .why import explain_in
 from .why_group import explain_group_with
 from .world import UNKNOWN_TIME, World
 
-_EXPLAINED: Final = (UNSCHEDULABLE, GROUP)
+EXPLAINED: Final = (UNSCHEDULABLE, GROUP)
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class WaitingGroup:
     kind: str  # an outcome of diagnosis.py
     cause: str  # in one line
     since: str  # when the oldest pod was created; empty: unknown
-    owners: list[str]  # the controllers of the pods, as Kind/name
+    owners: list[str]  # what a user edits to change the pods, as Kind/name
     pods: list[str]  # namespace/name, oldest first
     unread: list[str] = named("unreadGroups", default_factory=list)  # of pods, and why, if any is
     tried: bool = False  # whether changes were tried
@@ -139,11 +140,12 @@ async def waiting_groups(
                 waits = awaited(pod, world, read_gates)
                 put(*_fitting(pod, options, idle_now, waits), pod)
             else:
-                own = filter(None, (nomination(world, pod), *sorted(acceptance.reasons)))
+                texts = (_demanding(text, pod) for text in sorted(acceptance.reasons))
+                own = filter(None, (nomination(world, pod), *texts))
                 put(UNSCHEDULABLE, "; ".join(own), pod)
-        groups = [_group(*key, pods, options) for key, pods in by_cause.items()]
+        groups = [_group(world, options, *key, pods) for key, pods in by_cause.items()]
         groups.sort(key=lambda group: (-len(group.pods), group.since))
-        explained = in_turn(group for group in groups if group.kind in _EXPLAINED)[:fixes]
+        explained = in_turn(group for group in groups if group.kind in EXPLAINED)[:fixes]
         for number, group in enumerate(explained, 1):
             pod = by_cause[group.kind, group.cause][0]
             group.tried = True
@@ -158,12 +160,20 @@ async def waiting_groups(
     return groups
 
 
-def _group(kind: str, cause: str, pods: Sequence[Object], options: RunOptions) -> WaitingGroup:
+def _group(
+    world: World, options: RunOptions, kind: str, cause: str, pods: Sequence[Object]
+) -> WaitingGroup:
     since = str(pods[0]["metadata"].get("creationTimestamp", ""))
-    owners = list(dict.fromkeys(map(owner_of, pods)))
+    owners = list(dict.fromkeys(workload_of(world, pod) for pod in pods))
     names = list(map(pod_name, pods))
     since = "" if since == UNKNOWN_TIME else since
     return WaitingGroup(kind, cause, since, owners, names, unread_groups(options, pods))
+
+
+def _demanding(reason: str, pod: Object) -> str:
+    """Add the labels that a pod demands to a reason for which those are the cause."""
+    demanded = demanded_labels(pod["spec"]) if NO_LABELS in reason else ""
+    return f"{reason} ({demanded})" if demanded else reason
 
 
 def in_turn(groups: Iterable[WaitingGroup]) -> list[WaitingGroup]:

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from ..base.objects import controller_of, mapping
+from ..kube.label_selector import requirements
 from .constraint import Change, Constraint, Rank, RuleRepair, distinct, no_edits
 from .edits import Edit
 from .kinds import IMPOSSIBLE, Object
@@ -32,6 +33,21 @@ _CLOSE: Final = 5
 """Similar keys of which the names are compared."""
 _VALUES: Final = 3
 _DAEMON_SET: Final = "DaemonSet"
+
+
+NO_LABELS: Final = "node affinity/selector"
+"""A part of kube-scheduler's reason for nodes without the labels that a pod demands."""
+
+
+def demanded_labels(spec: Mapping[str, Any]) -> str:
+    """Write the labels that a pod demands of nodes; not those of a node by its name."""
+    parts = [f"{key}={value}" for key, value in sorted(mapping(spec.get("nodeSelector")).items())]
+    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
+    terms = [
+        " and ".join(map(str, requirements(term)))
+        for term in required.get("nodeSelectorTerms") or ()
+    ]
+    return ", ".join((*parts, *([" or ".join(filter(None, terms))] if any(terms) else [])))
 
 
 def selector_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:

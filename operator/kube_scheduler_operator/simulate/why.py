@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
+from ..base.objects import mapping
 from ..config.language.feature_gates import Gates
 from ..config.language.plugins.effective_plugins import effective_plugins
 from ..config.language.versions import Version
@@ -89,7 +90,8 @@ async def explain_in(runs: Runs, world: World, pod: Object, options: RunOptions)
         name,
         simulated_names(options),
         service.problem + (where_to_look(pod, world.groups) if service.problem else ""),
-        node=spec.get("nodeName") or "",
+        node=(node := spec.get("nodeName") or ""),
+        phase=str(mapping(pod.get("status")).get("phase") or "") if node else "",
         gates=(gates := [str(gate.get("name")) for gate in spec.get("schedulingGates") or ()]),
         gates_removed_by=removers(pod, gates),
         nodes=len(world.objects[NODES]),

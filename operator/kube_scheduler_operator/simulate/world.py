@@ -117,8 +117,8 @@ class World:
             if kept["status"].get("phase") in FINISHED:
                 self.ended[metadata["namespace"], name] = _ended(obj)
                 return False
-            kept["status"].setdefault("phase", "Pending")
             node = kept["spec"].get("nodeName") or ""
+            kept["status"].setdefault("phase", "Running" if node else "Pending")
         set_api_defaults(resource, kept)
         if resource is NODES and (kubelet := _kubelet(obj)):
             self.kubelets.add(kubelet)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.simulate.missing_pods import MissingPods, missing_pods
-from kube_scheduler_operator.simulate.owners import pods_of
+from kube_scheduler_operator.simulate.owners import pods_of, workload_of
+from kube_scheduler_operator.simulate.selector_constraints import demanded_labels
 from kube_scheduler_operator.simulate.world import World
 
 QUOTA = (
@@ -318,3 +319,32 @@ def test_an_old_pod_of_a_rollout_makes_room_in_a_quota_if_it_uses_enough(
         found.fix
         == (earlier if helps else "") + "raise ResourceQuota shop/compute, or request less"
     )
+
+
+@pytest.mark.parametrize(
+    ("hashed", "listed", "workload"),
+    [
+        ("5d9", True, "Deployment/web"),
+        ("5d9", False, "Deployment/web"),  # by the label, also without the ReplicaSet
+        ("7c1", False, "ReplicaSet/web-5d9"),
+    ],
+)
+def test_a_pod_of_a_deployment_shows_it(hashed: str, listed: bool, workload: str) -> None:
+    labels = {"labels": {"pod-template-hash": hashed}}
+    pod = owned("Pod", "one", "ReplicaSet/web-5d9", metadata=labels)
+    made = [owned("ReplicaSet", "web-5d9", "Deployment/web")] if listed else []
+    cluster = world(*made, pod)
+    assert workload_of(cluster, pod) == workload
+    kind, _, name = workload.partition("/")
+    assert [one["metadata"]["name"] for one in pods_of(cluster, kind, "shop", name)] == ["one"]
+
+
+def test_labels_that_a_pod_demands_are_part_of_a_cause() -> None:
+    expressions = [{"key": "zone", "operator": "In", "values": ["a", "b"]}]
+    daemons = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    terms = [{"matchExpressions": expressions}, daemons]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    affinity = {"affinity": {"nodeAffinity": required}}
+    assert demanded_labels({}) == ""
+    assert demanded_labels({"nodeSelector": {"disk": "ssd", "cpu": "x"}}) == "cpu=x, disk=ssd"
+    assert demanded_labels(affinity | {"nodeSelector": {"d": "e"}}) == "d=e, zone in (a,b)"

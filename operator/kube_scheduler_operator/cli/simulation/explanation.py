@@ -17,7 +17,7 @@ from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import PODS
 from ...simulate.decided_by import framed
-from ...simulate.diagnosis import Diagnosis
+from ...simulate.diagnosis import Diagnosis, WorkloadPods
 from ...simulate.kinds import Object, pod_name
 from ...simulate.missing_pods import MissingPods, missing_pods
 from ...simulate.owners import ended_pods_of, pods_of
@@ -101,7 +101,10 @@ async def _of_pod(api: ApiClient, platform: Platform, args: argparse.Namespace) 
     agents = await remembered(api, platform, name, details=args.details)
     if pod is None:
         if not agents.answers:
-            raise CommandError(f"pod {name} does not exist")
+            raise CommandError(
+                f"pod {name} does not exist; kubectl get pods -n {reference.namespace} lists those "
+                "that do, and a workload is named with its kind, such as deploy/web"
+            )
         print_remark(f"note: pod {name} does not exist any more")
         return _extenders_alone(args, name, agents)
     scheduler_name = (pod.get("spec") or {}).get("schedulerName")
@@ -157,10 +160,13 @@ async def explained(simulation: Simulation, reference: PodReference) -> Diagnosi
     Raises:
         CommandError: it does not exist, or kube-scheduler could not be run.
     """
-    pod, missing = _chosen(simulation.world, reference)
-    if pod is None:
+    pods, missing = _chosen(simulation.world, reference)
+    if not pods:
         return _without_pod(simulation.world, reference, missing)
-    explanation = await _explain_pod(simulation, pod)
+    explanation = await _explain_pod(simulation, pods[0])
+    if reference.workload is not None:
+        placed = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
+        explanation.workload = WorkloadPods(reference.title, len(pods) - placed, placed)
     explanation.idle = simulation.idle.get(explanation.scheduler, "")
     explanation.missing = missing
     if explanation.served and explanation.ending is None:
@@ -200,15 +206,16 @@ async def _show_group(
     return 0
 
 
-def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[MissingPods]]:
-    """Return (the pod to explain, the pods of its workload that do not exist)."""
+def _chosen(world: World, reference: PodReference) -> tuple[list[Object], list[MissingPods]]:
+    """Return (the pods in question, the first to be explained; those that do not exist)."""
     namespace, name = reference.namespace, reference.name
     if reference.workload is None:
-        return world.get(PODS, name, namespace), []
+        pod = world.get(PODS, name, namespace)
+        return [] if pod is None else [pod], []
     kind = reference.workload.kind
     owner = f"{kind}/{name}"
     missing = [pods for pods in missing_pods(world, namespace) if pods.owner == owner]
-    return next(iter(pods_of(world, kind, namespace, name)), None), missing
+    return pods_of(world, kind, namespace, name), missing
 
 
 def _without_pod(world: World, reference: PodReference, missing: Sequence[MissingPods]) -> NoPod:

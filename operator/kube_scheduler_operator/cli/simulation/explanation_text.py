@@ -14,7 +14,7 @@ from ...simulate.diagnosis import Awaited, Decision, Diagnosis, GroupDiagnosis
 from ...simulate.fix import Fix
 from ...simulate.group_diagnosis import GroupExplanation
 from ...simulate.missing_pods import MissingPods
-from ...simulate.pending import WaitingGroup, WaitingPods
+from ...simulate.pending import EXPLAINED, WaitingGroup, WaitingPods
 from ...simulate.preemption import end_of
 from ...simulate.world import EndedPod
 from ..console.output import counted, first_names, limited, limited_table
@@ -109,8 +109,7 @@ def pod_parts(explanation: Diagnosis, most: int) -> Iterator[TextPart]:
     """Yield the text about a pod in parts; a page shows those that are not SENTENCES as tables."""
     for pods in explanation.missing:
         yield TextPart(SENTENCES, missing_lines(pods))
-    where = f"runs on node {explanation.node}" if explanation.node else "has no node"
-    yield TextPart(SENTENCES, [f"Pod {explanation.pod} {where}."])
+    yield TextPart(SENTENCES, _subject(explanation))
     if explanation.ending is not None:
         end = end_of(explanation.ending)
         yield TextPart(SENTENCES, [f"kube-scheduler does not try a pod that terminates: {end}."])
@@ -134,6 +133,24 @@ def pod_parts(explanation: Diagnosis, most: int) -> Iterator[TextPart]:
         yield TextPart(SENTENCES, _fitting(explanation))
     else:
         yield from _pending(explanation)
+
+
+def _subject(explanation: Diagnosis) -> Iterator[str]:
+    """Say which pod is explained, and whether it has a node."""
+    pod, node, workload = explanation.pod, explanation.node, explanation.workload
+    if workload is not None and (total := workload.waiting + workload.placed) > 1:
+        waits = f"{workload.waiting} of {total} pods have no node"
+        state = waits if workload.waiting else f"all {total} pods have a node"
+        yield f"{workload.title}: {state}. The oldest of them:"
+    if node and explanation.phase == "Pending":
+        namespace, _, name = pod.partition("/")
+        yield f"Pod {pod} has node {node}, and its containers do not run yet (phase Pending)."
+        yield (
+            "Its scheduling is done; what its kubelet waits for: "
+            f"kubectl describe pod {name} -n {namespace}"
+        )
+        return
+    yield f"Pod {pod} {f'runs on node {node}' if node else 'has no node'}."
 
 
 def _not_known(explanation: Diagnosis) -> str:
@@ -349,6 +366,8 @@ def _comparison(explanation: Diagnosis) -> Iterator[str]:
         yield f"{explanation.node} still has the highest score{tie}."
     elif best:
         yield f"As a new pod it would go to {_named(best)} today."
+    elif explanation.candidates == [explanation.node]:
+        yield f"{explanation.node} is the only node on which it fits."
     if explanation.lead:
         yield explanation.lead
 
@@ -423,6 +442,9 @@ def waiting_rows(group: WaitingGroup) -> Iterator[tuple[str, str]]:
     if group.diagnosis is not None and group.diagnosis.decision.preempted:
         yield "now", f"{group.pods[0]}: {' '.join(group.diagnosis.preemption)}"
     if group.tried:
-        yield "helps", f"{group.pods[0]}: {group.fix or 'no change was found'}"
+        only = "; other workloads may need another change" if len(group.owners) > 1 else ""
+        yield "helps", f"{group.pods[0]}: {group.fix or 'no change was found'}{only}"
     if made := new_nodes.short(group.new_nodes, group.coming_nodes):
         yield "nodes", f"{group.pods[0]}: {made}"
+    tries = " tries what helps" if group.kind in EXPLAINED and not group.tried else ""
+    yield "next", f"kubectl scheduler why {group.pods[0]}{tries}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kube_scheduler_operator.base.limits import FOREIGN_NAME
 from kube_scheduler_operator.cli.simulation.explanation_text import pod_lines, waiting_lines
 from kube_scheduler_operator.simulate.decisions import NO_SCHEDULER
-from kube_scheduler_operator.simulate.diagnosis import Awaited, Decision, Diagnosis
+from kube_scheduler_operator.simulate.diagnosis import Awaited, Decision, Diagnosis, WorkloadPods
 from kube_scheduler_operator.simulate.leaving import LeavingPod
 from kube_scheduler_operator.simulate.pending import WaitingGroup, WaitingPods
 
@@ -36,6 +36,37 @@ def test_a_gated_pod_that_fits_waits_for_its_gates_alone() -> None:
     assert "If it still waits" in text(answer)
     answer.gates, answer.gates_removed_by = ["example.com/gate"], ["its controller does"]
     assert text(answer).endswith("kube-scheduler would place it on n then.")
+
+
+def test_a_pod_whose_containers_do_not_run_has_the_next_command() -> None:
+    answer = Diagnosis("shop/p", "s", node="n", candidates=["n"], decision=Decision(node="n"))
+    assert text(answer).startswith("Pod shop/p runs on node n.\n")
+    assert "n is the only node on which it fits." in text(answer)
+    answer.phase = "Pending"
+    first, second, *_ = text(answer).splitlines()
+    assert first == "Pod shop/p has node n, and its containers do not run yet (phase Pending)."
+    assert second.endswith("kubectl describe pod p -n shop")
+
+
+def test_an_answer_about_one_pod_of_a_workload_counts_all() -> None:
+    answer = Diagnosis("shop/p", "s", workload=WorkloadPods("Deployment shop/web", 2, 1))
+    title = "Deployment shop/web: 2 of 3 pods have no node. The oldest of them:\n"
+    assert text(answer).startswith(f"{title}Pod shop/p has no node.\n")
+    answer.workload, answer.node = WorkloadPods("Deployment shop/web", 0, 3), "n"
+    assert text(answer).startswith("Deployment shop/web: all 3 pods have a node. The oldest")
+    answer.workload = WorkloadPods("Deployment shop/web", 0, 1)
+    assert text(answer).startswith("Pod shop/p runs")
+
+
+def test_each_cause_has_the_next_command() -> None:
+    group = WaitingGroup("unschedulable", "Insufficient cpu", "", ["Job/a", "Job/b"], ["shop/p"])
+    waiting = WaitingPods([group], [], None, [])
+    assert "  next    kubectl scheduler why shop/p tries what helps" in waiting_lines(waiting)
+    group.tried = True
+    lines = list(waiting_lines(waiting))
+    assert "  next    kubectl scheduler why shop/p" in lines
+    other = "other workloads may need another change"
+    assert f"  helps   shop/p: no change was found; {other}" in lines
 
 
 def test_room_is_held_and_given_up_by_several_pods() -> None:
