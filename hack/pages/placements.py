@@ -23,10 +23,11 @@ PODS, NODES = 400, 60
 _TITLE = "Pods and their nodes, by symptom"
 _INTRODUCTION = f"""\
 What to run when pods are not where they should be. The commands read the cluster of your
-kubeconfig; here they read files (`--from-files`), as `kubectl get nodes,pods,pdb -A -o json` prints
-them. The real kube-scheduler ({DEFAULT}) decides in all of them, over a copy of the cluster, and
-nothing in the cluster changes. [All flags](kubectl-scheduler.md#why). `hack/placement-docs`
-generates this page from the printed output."""
+kubeconfig; here they read a file (`--from-files`), as `kubectl get nodes,pods,pdb -A -o json`
+prints it. If the Pods refer to kinds that the file lacks, such as claims, a note has the command
+that prints them. The real kube-scheduler ({DEFAULT}) decides in all of them, over a copy of the
+cluster, and nothing in the cluster changes. [All flags](kubectl-scheduler.md#why).
+`hack/placement-docs` generates this page from the printed output."""
 _SIZES: Final = (("100m", "256Mi"), ("250m", "512Mi"), ("500m", "1Gi"), ("1", "2Gi"))
 _EDIT: Final = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -70,7 +71,8 @@ def demonstrate(terminal: Terminal) -> list[Section]:
         ),
         Section(
             "Many pods are Pending",
-            "`pending` groups them by cause. Begin with the largest group.",
+            "`pending` groups them by cause. Begin with the largest group: `helps` is what helps "
+            "its oldest pod, and `next` the command that shows each node.",
             (run(f"pending --from-files {FILE}"),),
         ),
         Section(

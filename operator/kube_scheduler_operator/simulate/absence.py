@@ -47,11 +47,15 @@ def unread_in_files(world: World) -> dict[Resource, str]:
 
 def lacking(world: World) -> Iterator[str]:
     """Yield, as one note, the kinds that the files lack and to which the Pods in them refer."""
-    pods = [entry.content for entry in world.objects[PODS].values()]
+    entries = world.objects[PODS].values()
+    pods = [entry.content for entry in entries]
+    waiting = [entry.content for entry in entries if not entry.node]
     kinds: list[str] = []
     plurals: list[str] = []
     for words, resource, needed in _REFERENCES:
-        if resource in world.unread and any(words in content for content in pods):
+        # A ReplicaSet matters to what is not created and to what a rollout replaces.
+        having = waiting if resource is REPLICA_SETS else pods
+        if resource in world.unread and any(words in content for content in having):
             kinds.append(resource.kind)
             plurals += (each.plural for each in needed if each in world.unread)
     if kinds:

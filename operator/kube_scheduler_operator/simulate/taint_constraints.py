@@ -195,7 +195,8 @@ def _uncordoned(world: World, nodes: Sequence[str]) -> Iterator[Edit]:
 
 def _of_taint(taint: Mapping[str, str], spec: Mapping[str, Any], world: World) -> Constraint:
     written = written_taint(taint)
-    change = _tolerating({**taint, "operator": "Equal"})
+    known = {field: value for field, value in taint.items() if value}
+    change = _tolerating({**known, "operator": "Equal"})
     near = _near(taint, spec)
     of_control_plane = taint["key"] in _CONTROL_PLANE
     of_add_ons = taint["key"] == _ADD_ONS

@@ -1,4 +1,4 @@
-"""What files lack, or a user may not list, is not said to be absent from the cluster."""
+"""What files lack, or a user may not list, is not reported as absent from the cluster."""
 
 from __future__ import annotations
 

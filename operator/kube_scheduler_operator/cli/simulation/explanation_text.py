@@ -446,5 +446,5 @@ def waiting_rows(group: WaitingGroup) -> Iterator[tuple[str, str]]:
         yield "helps", f"{group.pods[0]}: {group.fix or 'no change was found'}{only}"
     if made := new_nodes.short(group.new_nodes, group.coming_nodes):
         yield "nodes", f"{group.pods[0]}: {made}"
-    tries = " tries what helps" if group.kind in EXPLAINED and not group.tried else ""
+    tries = "  # tries what helps" if group.kind in EXPLAINED and not group.tried else ""
     yield "next", f"kubectl scheduler why {group.pods[0]}{tries}"

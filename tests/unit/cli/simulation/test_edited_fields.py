@@ -11,6 +11,7 @@ from kube_scheduler_operator.simulate.fix import Fix
 POD = "Pod shop/web"
 WEB = "Deployment shop/web"
 CPU = "spec.containers[0].resources.requests.cpu"
+TOLERATIONS = "spec.template.spec.tolerations"
 AGAIN = " (immutable: create the Pod again)"
 
 
@@ -28,12 +29,18 @@ def fix(*edits: Edit, text: str = "change it", of: str = "", field: str = "") ->
         (fix(of=POD, field="metadata.labels"), [f"{POD}: metadata.labels"]),
         (fix(of="ResourceClaim shop/gpu", field="spec.devices"),
          ["ResourceClaim shop/gpu: spec.devices (immutable: create the ResourceClaim again)"]),
-        (fix(Edit(POD, CPU, "2", "1")), [f"{POD}: {CPU}"]),
+        (fix(Edit(POD, CPU, "2", "1")), [f"{POD}: {CPU}: \"1\""]),
         (fix(Edit(POD, CPU, "2", "1"), Edit(POD, "spec.nodeSelector.disk", "ssd"), Edit("Node a")),
          [f"{POD}: {CPU}, spec.nodeSelector.disk{AGAIN}"]),
         (fix(Edit("Node a", "spec.unschedulable", True), text="kubectl uncordon NODE"), []),
         (fix(*(Edit(f"Node {name}", "spec.taints", []) for name in "abcd")),
          [f"Node {name}: spec.taints" for name in "abc"] + ["1 more object"]),
+        (fix(Edit(WEB, f"{TOLERATIONS}[2]", None, {"key": "a"}), of=WEB, field=TOLERATIONS),
+         [f'{WEB}: {TOLERATIONS}: add {{"key": "a"}}']),
+        (fix(Edit(WEB, TOLERATIONS, None, [{"key": "a"}]), of=WEB, field=TOLERATIONS),
+         [f'{WEB}: {TOLERATIONS}: [{{"key": "a"}}]']),
+        (fix(Edit(WEB, TOLERATIONS, None, ["x" * 119]), of=WEB, field=TOLERATIONS),
+         [f"{WEB}: {TOLERATIONS}"]),
         (fix(), []),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ def test_an_answer_about_one_pod_of_a_workload_counts_all() -> None:
 def test_each_cause_has_the_next_command() -> None:
     group = WaitingGroup("unschedulable", "Insufficient cpu", "", ["Job/a", "Job/b"], ["shop/p"])
     waiting = WaitingPods([group], [], None, [])
-    assert "  next    kubectl scheduler why shop/p tries what helps" in waiting_lines(waiting)
+    assert "  next    kubectl scheduler why shop/p  # tries what helps" in waiting_lines(waiting)
     group.tried = True
     lines = list(waiting_lines(waiting))
     assert "  next    kubectl scheduler why shop/p" in lines
