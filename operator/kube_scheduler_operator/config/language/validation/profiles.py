@@ -48,6 +48,7 @@ CACHE_SIZE: Final = 1024
 """Cached results per function: a cluster can have hundreds of profiles, and an edit changes one."""
 
 FIT: Final = "NodeResourcesFit"
+_LONGEST_SLIP: Final = 3  # characters that are too many in a misspelt name
 _QUEUE_SORT: Final = "queueSort"
 _DEFAULT_SORTER: Final = "PrioritySort"
 _NEVER_MATCHING: Final = f"{FIT}Args"
@@ -233,8 +234,15 @@ def _unknown_plugin(name: str, target: Target) -> str:
         return f'kube-scheduler 1.{minor} has no plugin "{name}"; {OLD_PLUGINS[name]}'
     if fix := owner_fix(name):
         return f'kube-scheduler 1.{minor} has no plugin "{name}"; {fix}'
-    hint = did_you_mean(name, plugins(target.gates.version))
+    # LeafNodeVolumeBinding is not a misspelt VolumeBinding.
+    similar = [known for known in plugins(target.gates.version) if not _extends(name, known)]
+    hint = did_you_mean(name, similar)
     return f'kube-scheduler 1.{minor} has no plugin "{name}"{hint or "; remove it"}'
+
+
+def _extends(name: str, known: str) -> bool:
+    """Report whether a name has a word more than that of a known plugin."""
+    return known in name and len(name) - len(known) > _LONGEST_SLIP
 
 
 def _framework(

@@ -77,13 +77,16 @@ def _connection(config: Mapping[str, Any], kubeconfig: str) -> Iterator[Problem]
     a ServiceAccount.
     """
     connection = config.get("clientConnection") or {}
-    if str(connection.get("kubeconfig") or "").startswith("~"):
-        yield warning_problem(
-            NO_KUBECONFIG,
-            ("clientConnection", "kubeconfig"),
-            "kube-scheduler does not start: ~ is a directory of that name to it, not a home",
-            "write the whole path, for example /etc/kubernetes/scheduler.conf",
+    file = str(connection.get("kubeconfig") or "")
+    if file and not file.startswith("/"):
+        what = (
+            "kube-scheduler does not start: ~ is a directory of that name to it, not a home"
+            if file.startswith("~")
+            else "kube-scheduler looks for this file in the directory in which it starts, and does "
+            "not start without it"
         )
+        fix = "write the whole path, for example /etc/kubernetes/scheduler.conf"
+        yield warning_problem(NO_KUBECONFIG, ("clientConnection", "kubeconfig"), what, fix)
     if connection.get("kubeconfig"):
         return
     if kubeconfig:

@@ -192,6 +192,8 @@ def test_profiles_must_have_equal_queue_sort() -> None:
     [
         (plugins("score", "NodeResourceFit"), 35, 'did you mean "NodeResourcesFit"?'),
         (plugins("score", "Zzz"), 35, "remove it"),
+        (plugins("filter", "LeafNodeVolumeBinding"), 35, 'has no plugin "LeafNodeVolumeBinding"; '),
+        (plugins("filter", "VolumeBindings"), 35, 'did you mean "VolumeBinding"?'),
         (plugins("filter", "GCEPDLimits"), 32, "was removed in Kubernetes 1.32; remove it"),
         (plugins("filter", "NodeDeclaredFeatures"), 34, "was added in Kubernetes 1.35"),
         (plugins("filter", "ImageLocality"), 35, "list it at score"),

@@ -551,6 +551,7 @@ def test_the_fix_of_a_shared_lease_is_a_valid_name(name: str) -> None:
         (config(), [top.NO_KUBECONFIG]),
         (config(clientConnection={"kubeconfig": ""}), [top.NO_KUBECONFIG]),
         (config(clientConnection={"kubeconfig": "~/.kube/config"}), [top.NO_KUBECONFIG]),
+        (config(clientConnection={"kubeconfig": "KUBECONFIG_PATH"}), [top.NO_KUBECONFIG]),
         (config(clientConnection={"kubeconfig": "/x"}), []),
         (
             config(leaderElection={"leaderElect": False}, profiles=[{"schedulerName": "a"}]),
