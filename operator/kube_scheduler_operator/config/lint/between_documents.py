@@ -25,6 +25,7 @@ from .forms.document_fields import at, group_kind, label_of, name_of, namespace_
 from .forms.form import CommandLine
 from .forms.kubeadm import GROUP as KUBEADM_GROUP
 from .known_kinds import is_for_kube_scheduler
+from .rights import is_subject
 
 SEVERAL_ACTIVE: Final = "SeveralActive"
 LEASE_FORBIDDEN: Final = "LeaseForbidden"
@@ -109,7 +110,7 @@ def _lease_rights(
     for item in items:
         value = item.value
         is_binding = item.kind in ("ClusterRoleBinding", "RoleBinding")
-        if not (is_binding and _is_subject(value, reader)):
+        if not (is_binding and is_subject(value, reader)):
             continue
         bound = True
         kind, name = text(at(value, "roleRef", "kind")), text(at(value, "roleRef", "name"))
@@ -132,16 +133,6 @@ def _lease_rights(
         )
         path = ("leaderElection", "resourceName")
         yield Problem(LEASE_FORBIDDEN, path, message, fix, WARNING)
-
-
-def _is_subject(binding: Mapping[str, Any], reader: CommandLine) -> bool:
-    for _, subject in objects(binding.get("subjects")):
-        namespaces = (text(subject.get("namespace")), reader.namespace)
-        same = namespaces[0] == namespaces[1] or "" in namespaces
-        account = ("ServiceAccount", reader.account)
-        if same and (subject.get("kind"), subject.get("name")) == account:
-            return True
-    return False
 
 
 def _leases_of(role: Mapping[str, Any]) -> set[str]:

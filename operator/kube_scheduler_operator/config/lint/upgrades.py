@@ -22,6 +22,7 @@ from ..language.versions import Version
 from .checks import CheckOptions, known_scheduler, stock_of
 from .forms.form import KUBE_SCHEDULER, CommandLine
 from .reports.report import ValidationReport
+from .rights import WATCH_FORBIDDEN
 from .validate import validate
 
 _OTHER_IMAGE = "an image in the files may have plugins of its own"
@@ -88,7 +89,7 @@ class FilesUpgrade:
     def _refusals(self, version: Version) -> Iterator[VersionRefusal]:
         report = self._report if version == self.version else self._checked(version)
         for finding in report.findings:
-            if finding.severity == ERROR:
+            if finding.severity == ERROR or finding.reason == WATCH_FORBIDDEN:
                 text = f"{finding.file}: {finding.path}: {finding.message}; {finding.fix}"
                 place = (finding.file, finding.path, finding.reason)
                 yield version_refusal(version, place, finding.message, text)

@@ -59,6 +59,7 @@ from .known_kinds import (
 )
 from .operator_objects import check_load_policy_names
 from .reports.report import FileFinding, ValidationReport
+from .rights import check_rights
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
 _REMEDY: Final = "change the value as the message describes"
@@ -284,6 +285,7 @@ def _check(
         yield from ((item, problem) for problem in check_command(item, command, readers, options))
     configured = [(item, process.config) for item, process in processes if item.kind == KIND]
     yield from check_elections(configured, readers.items)
+    yield from check_rights(configured, readers.items, options)
     yield from check_scheduler_names(configured, readers.items)
 
 

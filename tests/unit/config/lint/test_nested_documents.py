@@ -238,7 +238,7 @@ def test_a_flag_that_switches_leader_election_off_is_to_be_removed() -> None:
     assert finding.fix.startswith("remove --leader-elect=false")
 
 
-def test_the_name_of_a_workload_is_no_scheduler_name() -> None:
+def test_the_name_of_a_workload_is_not_a_scheduler_name() -> None:
     config = f"{HEAD}leaderElection: {{leaderElect: false}}\nprofiles: [{{schedulerName: gpus}}]\n"
     head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}
     pod = {**head, "spec": {"schedulerName": "mine", "containers": []}}
