@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...config.language.plugins.in_tree_plugins import PRE_RELEASES
 from ...config.language.versions import Version
 from ...simulate.find_program import candidates, find_binary
 from ...simulate.process import SimulationError, binary_version
@@ -57,8 +58,9 @@ def find(name: str) -> Path:
 
 
 def how_to_get(version: Version) -> str:
-    """Say how to get a kube-scheduler of a minor version."""
+    """Say how to get a kube-scheduler of a minor version, or of its pre-release before that."""
+    release = PRE_RELEASES.get(version.minor, Version(version.major, version.minor))
     return (
         f"no kube-scheduler {version.short} is on this machine; name one with --kube-scheduler "
-        f"PATH: https://dl.k8s.io/release/v{version.short}.0/bin/linux/amd64/kube-scheduler"
+        f"PATH: https://dl.k8s.io/release/{release}/bin/linux/amd64/kube-scheduler"
     )

@@ -217,6 +217,7 @@ def test_what_a_version_without_a_release_accepts_is_not_known(check: Any) -> No
     code, out, _ = check(manifest(version="v1.37.2"), node("v1.37.2"), upgrade="1.38")
     assert code == 2
     assert f"not known: {PRE_RELEASE}" in out
+    assert "https://dl.k8s.io/release/v1.38.0-beta.0/" in out
 
 
 def test_a_refusal_of_a_pre_release_is_named_with_it(check: Any) -> None:

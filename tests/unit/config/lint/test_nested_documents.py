@@ -175,6 +175,22 @@ def test_a_document_with_its_configuration_counts_once() -> None:
     assert len(report.documents) == 1
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"plugins": {"filter": {"enabled": True}, "bind": {"enabled": ["a"]}}},
+        {"plugins": {"lint": {"enabled": [{"name": "a"}]}}, "pluginConfig": {"a": 1}},
+    ],
+)
+def test_plugins_of_other_programs_do_not_make_a_profile(values: dict[str, Any]) -> None:
+    assert the_finding(("values.yaml", values)).reason == "NothingToCheck"
+
+
+def test_values_of_yunikorn_are_named() -> None:
+    finding = the_finding(("values.yaml", {"yunikornDefaults": {"queues.yaml": "partitions: []"}}))
+    assert "values of YuniKorn's chart" in finding.message
+
+
 # --- versions and files of products --------------------------------------------------------------
 
 KIND = """\

@@ -147,6 +147,8 @@ def _chart(value: Mapping[str, Any]) -> str:
             "values of Volcano's chart, which uses its own volcano-scheduler.conf: "
             "custom.scheduler_config_override replaces it"
         )
+    if "yunikornDefaults" in value:
+        return "values of YuniKorn's chart, whose scheduler reads queues and partitions"
     image = mapping(value.get("scheduler")).get("image")
     if isinstance(image, str) and "scheduler-plugins/" in image:
         return (

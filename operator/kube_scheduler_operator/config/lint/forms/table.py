@@ -13,6 +13,7 @@ from . import (
     kubeadm,
     kustomize,
     products,
+    profile_values,
     rancher,
     workload,
 )
@@ -59,6 +60,7 @@ FORMS: Final = (
     Form(helm_values.read_volcano),
     Form(helm_values.read_koordinator),
     Form(helm_values.read_values_texts),
+    Form(profile_values.read),
     Form(embedded.read, holds_others=False),
 )
 """In the order in which they are tried; the last one accepts any document."""
