@@ -53,6 +53,7 @@ OLDEST_KNOWN: Final = 34
 """The minor of 1.x from which on the lists were compared with the program."""
 
 _ALL: Final = "system:kube-scheduler"
+_MOST: Final = 5  # kinds that a message names
 _KNOWN_ROLES: Final[Mapping[str, frozenset[Resource]]] = {
     "system:volume-scheduler": frozenset(_VOLUMES),
     "system:auth-delegator": frozenset(),
@@ -110,19 +111,23 @@ def check_rights(
 
 
 def _forbidden(missing: Sequence[Resource], reader: CommandLine, gates: Gates) -> Problem:
-    named = ", ".join(f"{plural}.{group}" if group else plural for group, plural in missing)
+    names = [f"{plural}.{group}" if group else plural for group, plural in missing]
+    more = len(names) - _MOST
+    named = ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")
     message = (
         f"no role of these files lets ServiceAccount {reader.account} list and watch {named}: "
         f"kube-scheduler {gates.version.short} waits for them, and places no Pod"
     )
-    groups: dict[str, list[str]] = {}
-    for group, plural in missing:
-        groups.setdefault(group, []).append(plural)
-    rules = ", ".join(
-        f"{{apiGroups: ['{group}'], resources: [{', '.join(plurals)}], verbs: [get, list, watch]}}"
-        for group, plurals in groups.items()
-    )
-    fix = f"bind the ClusterRole {_ALL} as well, which each version completes, or add {rules}"
+    fix = f"bind the ClusterRole {_ALL} as well, which each version completes"
+    if len(names) <= _MOST:
+        groups: dict[str, list[str]] = {}
+        for group, plural in missing:
+            groups.setdefault(group, []).append(plural)
+        rules = ", ".join(
+            f"{{apiGroups: ['{group}'], resources: [{', '.join(plurals)}], verbs: [list, watch]}}"
+            for group, plurals in groups.items()
+        )
+        fix += f", or add {rules}"
     return Problem(WATCH_FORBIDDEN, ("rules",), message, fix, WARNING)
 
 

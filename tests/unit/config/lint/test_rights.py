@@ -54,7 +54,7 @@ def rules(*more: dict[str, Any]) -> list[dict[str, Any]]:
         (rules({**OF_CLAIMS, "verbs": ["list"]}, {**OF_CLAIMS, "verbs": ["watch"]}), ""),
         (rules({**OF_CLAIMS, "verbs": ["get", "list"]}), "resourceslices.resource.k8s.io"),
         (rules({**OF_CLAIMS, "resourceNames": ["one"]}), "resourceslices.resource.k8s.io"),
-        ([{**EVERYTHING[0], "apiGroups": [""]}, OF_CLAIMS], "volumeattachments.storage.k8s.io"),
+        ([{**EVERYTHING[0], "apiGroups": [""]}, OF_CLAIMS], "csinodes.storage.k8s.io and 3 more"),
         ([], "pods"),
     ],
 )

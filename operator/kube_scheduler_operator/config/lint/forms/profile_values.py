@@ -55,9 +55,11 @@ def _is_profile(value: Mapping[str, Any]) -> bool:
 
 def _part(path: Path, node: SourceNode) -> Part:
     """Return the configuration that a chart makes of a profile's fields."""
-    fields = {key: node.fields[key][1] for key in _FIELDS if key in node.fields}
-    profile = {"schedulerName": "of-the-chart", **fields}
+    profile: dict[str, Any] = {"schedulerName": "of-the-chart"}
+    profile |= {key: node.fields[key][1] for key in _FIELDS if key in node.fields}
     config = {"profiles": [profile], "leaderElection": {"leaderElect": False}}
     root = with_type(assembled(config, node.position))
-    paths = tuple(((("profiles", 0, key), (*path, key))) for key in fields)
+    paths: list[tuple[Path, Path]] = [
+        (("profiles", 0, key), (*path, key)) for key in _FIELDS if key in profile
+    ]
     return Part(root, _LABEL, (*paths, ((), path)))
