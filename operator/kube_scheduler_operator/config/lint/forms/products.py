@@ -26,7 +26,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ....base.decoding import INVALID_TYPE, UNKNOWN_FIELD
-from ....base.findings import NOT_ALLOWED, WARNING, Path, Problem, did_you_mean, listing
+from ....base.findings import (
+    NOT_ALLOWED,
+    WARNING,
+    Path,
+    Problem,
+    did_you_mean,
+    format_path,
+    listing,
+)
 from ....base.objects import entries, mapping
 from ....base.source.reader import Document
 from ....base.source.tree import SourceNode
@@ -103,7 +111,8 @@ def _talos_scheduler(document: Document, path: Path, label: str) -> Contents:
     for flag in arguments:
         if flag.name in _SET_BY_TALOS:
             message = f"Talos sets --{flag.name} itself and does not accept it here"
-            more = ", and write the configuration to config" if flag.name == "config" else ""
+            place = format_path((*path, "config"))
+            more = f", and write the configuration to {place}" if flag.name == "config" else ""
             problems.append(Problem(NOT_ALLOWED, flag.path, message, f"remove it{more}"))
     command = CommandLine(
         label=label,
