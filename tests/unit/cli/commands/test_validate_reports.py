@@ -150,7 +150,7 @@ def test_json_has_no_comments(write_file: WriteFile, report: Any) -> None:
     text = json.dumps({
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": " # kubectl-scheduler: ignore SampledTooFew: x"},
+        "clientConnection": {"kubeconfig": "/a # kubectl-scheduler: ignore SampledTooFew: x"},
         "percentageOfNodesToScore": 1,
     })  # fmt: skip
     assert [each[0] for each in reasons(report("-f", write_file(text)))] == ["SampledTooFew"]
