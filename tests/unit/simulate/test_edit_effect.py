@@ -28,7 +28,7 @@ from .test_scenario import pod, world
 
 @pytest.fixture(autouse=True)
 def known_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No profile has a plugin that is not one of Kubernetes; a program tells that otherwise."""
+    """No profile has a plugin that is not one of Kubernetes; a program shows that otherwise."""
     monkeypatch.setattr(replicas, "has_unknown_plugins", lambda _: False)
 
 
