@@ -126,7 +126,8 @@ def test_a_skew_is_raised_as_far_as_the_zone_of_the_volume_needs(explain: Explai
     for each in (*running, waiting):
         each["metadata"]["labels"] = labels
     named = texts(explain(*nodes, *running, *volume("a"), waiting))
-    assert [text for text in named if "maxSkew" in text] == ["raise maxSkew to 3"]
+    (raised,) = (text for text in named if "maxSkew" in text)
+    assert raised == f"raise maxSkew to 3 for the spread over {ZONE}"
     spread["maxSkew"] = 3
     assert explain(*nodes, *running, *volume("a"), waiting)["candidates"] == ["n-a"]
 

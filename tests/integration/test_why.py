@@ -174,6 +174,10 @@ def test_a_running_pod_may_be_on_a_node_that_is_gone(why: Callable[..., Any]) ->
     files = Files()
     files.waiting["spec"]["nodeName"] = "gone"
     text = why(files, "waiting", "-o", "text")
+    assert "has node gone, and its containers do not run yet (phase Pending).\n" in text
+    assert "\nNode gone does not exist.\n" in text
+    files.waiting["status"] = {"phase": "Running"}
+    text = why(files, "waiting", "-o", "text")
     assert "runs on node gone.\nNode gone does not exist.\n" in text
 
 
