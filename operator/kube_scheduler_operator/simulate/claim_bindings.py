@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
-from ..base.objects import controller_of, mapping
+from ..base.objects import controller_of, entries, mapping
 from ..config.language.feature_gates import Gates
 from .controllers import SELECTED_NODE
 from .device_claims import claims_of
@@ -91,11 +91,12 @@ def awaited_volumes(pod: Mapping[str, Any], world: World) -> Iterator[str]:
         chosen = selected_node(claim)
         if not chosen or world.get(NODES, chosen) is None or provisioner in ("", NO_PROVISIONER):
             continue
+        shown = foreign(str(name), FOREIGN_NAME)
         yield (
             f"kube-scheduler has chosen node {chosen} and waits for {provisioner} to provide the "
-            f"volume of PersistentVolumeClaim {name} there ({SELECTED_NODE}): kubectl describe pvc "
-            f"-n {namespace} {name} shows what it reports; kube-scheduler chooses again after "
-            f"kubectl annotate pvc -n {namespace} {name} {SELECTED_NODE}-"
+            f"volume of PersistentVolumeClaim {shown} there ({SELECTED_NODE}): kubectl describe "
+            f"pvc -n {namespace} {shown} shows what it reports; kube-scheduler chooses again after "
+            f"kubectl annotate pvc -n {namespace} {shown} {SELECTED_NODE}-"
         )
 
 
@@ -103,16 +104,19 @@ def awaited_devices(pod: Mapping[str, Any], world: World) -> Iterator[str]:
     """Yield the conditions of a pod's devices that have to be true before it is bound."""
     namespace = pod["metadata"]["namespace"]
     for name in claims_of(pod):
+        shown = foreign(name, FOREIGN_NAME)
         status = mapping((world.get(RESOURCE_CLAIMS, name, namespace) or {}).get("status"))
         reported = {
             _device(one): {
-                each.get("type") for each in one.get("conditions") or () if each["status"] == "True"
+                each.get("type")
+                for each in map(mapping, entries(one.get("conditions")))
+                if each.get("status") == "True"
             }
-            for one in status.get("devices") or ()
+            for one in map(mapping, entries(status.get("devices")))
         }
         devices = mapping(mapping(status.get("allocation")).get("devices"))
-        for result in devices.get("results") or ():
-            wanted = result.get("bindingConditions") or ()
+        for result in map(mapping, entries(devices.get("results"))):
+            wanted = entries(result.get("bindingConditions"))
             missing = [
                 foreign(str(one), FOREIGN_NAME)
                 for one in wanted
@@ -122,9 +126,9 @@ def awaited_devices(pod: Mapping[str, Any], world: World) -> Iterator[str]:
                 driver, _, device = _device(result)
                 yield (
                     f"kube-scheduler has allocated device {device} of driver {driver} and waits "
-                    f"for its condition {missing[0]} in status.devices of ResourceClaim {name}, "
+                    f"for its condition {missing[0]} in status.devices of ResourceClaim {shown}, "
                     f"which a controller of the driver sets: kubectl describe resourceclaim -n "
-                    f"{namespace} {name}"
+                    f"{namespace} {shown}"
                 )
 
 
