@@ -457,15 +457,21 @@ def test_the_time_is_bounded(kube_scheduler_binary: Path) -> None:
         asyncio.run(run())
 
 
+def _of_daemon_set(where: str, *requests: str, **spec: Any) -> Object:
+    """The waiting pod that a DaemonSet has made for a node."""
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
+    field = {"key": "metadata.name", "operator": "In", "values": [where]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    waiting = pod("waiting", *requests, affinity={"nodeAffinity": required}, **spec)
+    waiting["metadata"]["ownerReferences"] = [{**owner, "uid": "u"}]
+    return waiting
+
+
 def test_what_makes_room_for_the_pod_of_a_daemon_set_is_named(why: Callable[..., Any]) -> None:
     """It can run on one node alone, whose places others have."""
     files = Files()
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
-    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-    waiting = pod("waiting", app="agent", affinity={"nodeAffinity": required})
-    waiting["metadata"]["ownerReferences"] = [{**owner, "uid": "u"}]
+    waiting = _of_daemon_set("a", app="agent")
     files.add(waiting)
     files.add(node("a", "x", amounts={"pods": "2"}))
     files.add(pod("important", nodeName="a", priority=10))
@@ -492,12 +498,7 @@ def test_what_makes_room_is_not_asked_where_the_pod_preempts_others(
 ) -> None:
     """The room of those that it preempts would be free in each further trial."""
     files = Files()
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
-    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-    waiting = pod("waiting", "3", affinity={"nodeAffinity": required}, priority=5)
-    waiting["metadata"]["ownerReferences"] = [{**owner, "uid": "u"}]
+    waiting = _of_daemon_set("a", "3", priority=5)
     files.add(waiting)
     files.add(node("a", "x"))
     files.add(pod("large", "3", nodeName="a"))
@@ -511,12 +512,7 @@ def test_a_pod_of_a_daemon_set_need_not_ask_for_less_if_others_can_move(
     why: Callable[..., Any],
 ) -> None:
     files = Files()
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
-    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-    waiting = pod("waiting", "2", app="agent", affinity={"nodeAffinity": required})
-    waiting["metadata"]["ownerReferences"] = [{**owner, "uid": "u"}]
+    waiting = _of_daemon_set("a", "2", app="agent")
     files.add(waiting)
     files.add(node("a", "x"))
     files.add(pod("other", "3", nodeName="a"))
