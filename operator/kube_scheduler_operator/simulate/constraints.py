@@ -68,7 +68,7 @@ def constraints_of(
         *taint_constraints(spec, world),
         *selector_constraints(pod, world),
         *_ports(pod, world),
-        *request_constraints(spec, world, usage),
+        *request_constraints(spec, world, usage, gates),
         *volume_constraints(pod, world),
         *device_constraints(pod, world, gates),
         *spread_constraints(pod, world, gates),

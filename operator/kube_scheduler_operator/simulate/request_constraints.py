@@ -14,13 +14,17 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import mapping
 from ..base.quantities import amounts
+from ..config.language.feature_gates import Gates
 from ..scheduling.policies.pods import Demand
 from .constraint import Change, Constraint, Rank, RuleRepair, containers, quantity_text
-from .kinds import Object
+from .kinds import DEVICE_CLASSES, RESOURCE_SLICES, Object
 from .utilization import FreeAmounts
 from .world import World
 
 _HUGE: Final = "hugepages-"
+_BY_CLASSES: Final = "DRAExtendedResource"
+_OF_CLASS: Final = "deviceclass.resource.kubernetes.io/"
+"""The prefix of the resource that each DeviceClass serves, besides the one that it names."""
 _NAMED: Final = 3
 
 _MOST_COUNTED: Final = 1000
@@ -31,7 +35,7 @@ Usage = Callable[[], FreeAmounts]
 
 
 def request_constraints(
-    spec: Mapping[str, Any], world: World, usage: Usage
+    spec: Mapping[str, Any], world: World, usage: Usage, gates: Gates | None = None
 ) -> Iterator[Constraint]:
     for resource, amount in Demand(spec).requests.items():
         if not amount:
@@ -44,9 +48,9 @@ def request_constraints(
             f"request less {resource}",
             remove,
             resource,
-            on=_shortage(spec, resource, amount, usage),
+            on=_shortage(spec, resource, amount, usage, _idle_class(resource, world, gates)),
             rank=Rank.LESS,
-            repairs=partial(_providers, resource, world, remove),
+            repairs=partial(_providers, resource, world, remove, gates),
             words=f"Insufficient {resource}",
         )
 
@@ -61,7 +65,7 @@ def remove_request(pod: Object, resource: str) -> None:
 
 
 def _shortage(
-    spec: Mapping[str, Any], resource: str, amount: float, usage: Usage
+    spec: Mapping[str, Any], resource: str, amount: float, usage: Usage, idle_class: str
 ) -> Callable[[str], str]:
     """Return what describes the lack of a node: one sentence for all that have some of it."""
     asked = quantity_text(resource, amount)
@@ -79,7 +83,7 @@ def _shortage(
             return of_all()
         some = any(size.get(resource) for size in sizes.values())
         lack = "the node has no" if some else "no node has"
-        return f"{lack} {resource}, of which {asked} is {who}"
+        return f"{lack} {resource}, of which {asked} is {who}{idle_class}"
 
     return of
 
@@ -101,8 +105,31 @@ def _most_free(resource: str, amount: float, text: str, usage: Usage) -> str:
     return f"{text}; of all nodes with too little, {node} has most free: {left} of {size}"
 
 
-def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepair]:
+def _idle_class(resource: str, world: World, gates: Gates | None) -> str:
+    """Return, as a part of a sentence, which class serves a resource by devices, but not now."""
+    if gates is None or gates.enabled(_BY_CLASSES) is not False:
+        return ""
+    for found in world.all(DEVICE_CLASSES):
+        name = found["metadata"]["name"]
+        if resource in (mapping(found.get("spec")).get("extendedResourceName"), _OF_CLASS + name):
+            default = "" if _BY_CLASSES in gates.explicit else " by default"
+            return (
+                f"; DeviceClass {foreign(name, FOREIGN_NAME)} serves it only with the feature gate "
+                f"{_BY_CLASSES}, which is off{default} in kube-scheduler {gates.version.short}"
+            )
+    return ""
+
+
+def _providers(
+    resource: str, world: World, remove: Change, gates: Gates | None
+) -> Iterator[RuleRepair]:
     """Yield what makes a node have a resource that no node has, or none that takes pods."""
+    if _idle_class(resource, world, gates):
+        text = (
+            f"enable the feature gate {_BY_CLASSES} of kube-apiserver, kube-scheduler and kubelet"
+        )
+        yield RuleRepair(text, remove, rank=Rank.MEND, only=partial(_may_have_devices, world))
+        return
     if resource.startswith(_HUGE):
         size = resource.removeprefix(_HUGE)
         text = f"reserve huge pages of {size} on a node and restart its kubelet"
@@ -141,6 +168,11 @@ def _providers(resource: str, world: World, remove: Change) -> Iterator[RuleRepa
         name = having[0]["metadata"]["name"]
         reason = f"only {name}, which is cordoned, has {resource}"
         yield RuleRepair(f"{text}: {reason}", remove, rank=Rank.MEND)
+
+
+def _may_have_devices(world: World, node: str) -> bool:
+    slices = [mapping(one.get("spec")) for one in world.all(RESOURCE_SLICES)]
+    return any(one.get("nodeName") in (None, "", node) for one in slices)
 
 
 def _unhealthy(node: Mapping[str, Any], resource: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.simulate.constraint import Constraint, Rank
 from kube_scheduler_operator.simulate.constraints import constraints_of
 from kube_scheduler_operator.simulate.less import reduce_request, reduction
@@ -94,6 +96,49 @@ def test_one_sentence_has_the_most_that_a_node_with_too_little_has() -> None:
     )
     assert found.on("node-1") == found.on("node-0")
     assert list(found.repairs()) == []
+
+
+@pytest.mark.parametrize(
+    ("named", "resource"),
+    [(GPU, GPU), ("", "deviceclass.resource.kubernetes.io/gpu")],
+    ids=["named", "of each class"],
+)
+def test_a_class_that_serves_a_resource_only_with_a_gate_is_named(
+    named: str, resource: str
+) -> None:
+    world = World()
+    spec = {"extendedResourceName": named} if named else {}
+    slice_: Object = {"driver": "d", "nodeName": "a", "pool": {"name": "a", "generation": 1}}
+    for kind, name, version, content in (
+        ("DeviceClass", "gpu", "resource.k8s.io/v1", {"spec": spec}),
+        ("ResourceSlice", "s", "resource.k8s.io/v1", {"spec": {**slice_, "devices": []}}),
+        ("Node", "a", "v1", {"spec": {}, "status": {"allocatable": {"cpu": "1"}}}),
+        ("Node", "b", "v1", {"spec": {}, "status": {"allocatable": {"cpu": "1"}}}),
+    ):
+        world.add({"apiVersion": version, "kind": kind, "metadata": {"name": name}, **content})
+    world.complete()
+    asking = {"containers": [{"name": "app", "resources": {"requests": {resource: "1"}}}]}
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": asking}
+
+    def found(**explicit: bool) -> Constraint:
+        gates = Gates(Version(1, 35), explicit)
+        every = constraints_of(pod, world, gates)
+        return next(each for each in every if each.family == "requests")
+
+    off = found()
+    assert off.on is not None
+    assert off.on("a").endswith(
+        "requested by container app; DeviceClass gpu serves it only with the feature gate "
+        "DRAExtendedResource, which is off by default in kube-scheduler 1.35"
+    )
+    (repair,) = off.repairs()
+    assert repair.text == (
+        "enable the feature gate DRAExtendedResource of kube-apiserver, kube-scheduler and kubelet"
+    )
+    assert [node for node in "ab" if repair.only is not None and repair.only(node)] == ["a"]
+    on = found(DRAExtendedResource=True)
+    assert on.on is not None
+    assert "DeviceClass" not in on.on("a")
 
 
 @pytest.mark.parametrize(
