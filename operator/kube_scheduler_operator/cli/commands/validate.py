@@ -148,7 +148,8 @@ def _nothing(report: ValidationReport, files: InputFiles) -> Sequence[str]:
     named = [finding for finding in report.findings if finding.file not in files.found]
     if named and not files.found:
         lines = dict.fromkeys(f"{finding.file}: {finding.message}" for finding in named)
-        return _indented(*lines, CHECKED)
+        fixes = dict.fromkeys(finding.fix for finding in named)
+        return _indented(*lines, *fixes)
     count = len(files.contents)
     who = f"none of the {count} files has" if count > 1 else f"{files.contents[0][0]} has no"
     what = f"{who}{' a' if count > 1 else ''} scheduler configuration, and no kube-scheduler"

@@ -131,6 +131,19 @@ def test_a_file_without_a_configuration_is_described(
     assert printed.out == ""
 
 
+def test_a_unit_that_is_not_rendered_names_the_command_that_renders_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its flags are not known before that."""
+    unit = tmp_path / "kube-scheduler.service"
+    unit.write_text("[Service]\nExecStart={{ base }}/bin/kube-scheduler \\\n  --port=0\n")
+    assert validate(str(unit)) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {unit}: this is a Jinja template that is not rendered",
+        "       render it first, for example: jinja2 FILE VALUES | kubectl scheduler validate -",
+    ]
+
+
 def test_an_empty_match_is_an_error_that_names_what_was_searched(
     tmp_path: Path, capsys: Any
 ) -> None:
