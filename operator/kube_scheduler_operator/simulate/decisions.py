@@ -80,6 +80,13 @@ def failed_attempt(pod: Mapping[str, Any]) -> str:
     return foreign(message, FOREIGN_MESSAGE) if failed else ""
 
 
+def last_message(pod: Mapping[str, Any]) -> str:
+    """Return what its scheduler last reported of a pod without a node; empty: nothing."""
+    last = scheduled_condition(pod)
+    message = str(last.get("message") or "") if last.get("status") == "False" else ""
+    return foreign(message, FOREIGN_MESSAGE)
+
+
 def unknown_scheduler(scheduler_name: str, refused: str = "") -> str:
     """Return why nothing tries the pods of a schedulerName that no profile has.
 

@@ -17,6 +17,7 @@ from ...kube.client import ApiClient
 from ...kube.errors import KubeError
 from ...kube.resource import PODS
 from ...simulate.decided_by import framed
+from ...simulate.decisions import last_message
 from ...simulate.diagnosis import Diagnosis, WorkloadPods
 from ...simulate.kinds import Object, pod_name
 from ...simulate.missing_pods import MissingPods, missing_pods
@@ -115,6 +116,8 @@ async def _of_pod(api: ApiClient, platform: Platform, args: argparse.Namespace) 
         if not agents.answers:
             if isinstance(error, (KubeError, UsageError)):  # agents are the only other source
                 print_remark(f"note: {agents.missing(name)}")
+            if last := last_message(pod):  # which a user sees without rights to the cluster
+                print_remark(f"note: the Pod's condition PodScheduled has the last answer: {last}")
             raise
         reason = error_message(error)
         print_remark(f"note: kube-scheduler's own reasons are missing: {reason}")
