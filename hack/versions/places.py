@@ -51,7 +51,7 @@ def texts(minor: int) -> Iterator[str]:
 
 def spans(name: str, text: str, minor: int) -> Iterator[str]:
     """The same in the text of one file; an upgrade from one to the other is not a span."""
-    span = re.compile(rf"(?<!from )1\.\d+ to 1\.{minor - 1}(?!\d|: (?:some|no)thing )")
+    span = re.compile(rf"(?<!from )1\.\d+ to 1\.{minor - 1}(?!\d|: (?:something|no change) )")
     for number, line in enumerate(text.splitlines(), 1):
         if found := span.search(line):
             yield f'{name}:{number} has "{found[0]}"'
