@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from kube_scheduler_operator.simulate import lifts, probes
 from kube_scheduler_operator.simulate.configuration import default_configuration, only
 from kube_scheduler_operator.simulate.diagnosis import Diagnosis
 from kube_scheduler_operator.simulate.placements import placements
+from kube_scheduler_operator.simulate.replicas import Replicas
 from kube_scheduler_operator.simulate.run_options import RunOptions
 from kube_scheduler_operator.simulate.why import explain
 from kube_scheduler_operator.simulate.world import World
@@ -327,3 +329,46 @@ def test_lifted_pods_are_witnessed_where_two_handlers_take_pods(
     assert accepted == [{"n"}, {"n"}, {"n"}, {"m"}, {"o"}]
     # Replicas on several nodes are lifted together.
     assert asked == [True, False, True] * 4
+
+
+@pytest.mark.parametrize("rule", ["none", "spread", "zones apart", "nodes apart", "both"])
+@pytest.mark.parametrize("seed", range(4))
+def test_replicas_that_share_a_trial_are_accepted_as_if_each_was_tried_alone(
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch, rule: str, seed: int
+) -> None:
+    """Nodes are full, tainted or not, and have different numbers of replicas."""
+    chance = random.Random(seed)
+    nodes = [node(f"{zone}{at}", zone, amounts={"cpu": "4"}) for zone in "xyz" for at in range(3)]
+    for one in nodes:
+        if chance.random() < 0.3:
+            one["spec"]["taints"] = [{"key": "full", "effect": "NoSchedule"}]
+    pods = []
+    for at in range(12):
+        where = chance.choice(nodes)["metadata"]["name"]
+        pods.append(pod(f"p{at}", chance.choice(("1", "2")), nodeName=where, **_rules(rule)))
+    world = world_of([*nodes, *pods])
+
+    def facts() -> list[tuple[bool, bool]]:
+        found = asyncio.run(probes.acceptances(world, replace(options, others=()), pods))
+        return [
+            (bool(answer), each["spec"]["nodeName"] in answer)
+            for answer, each in zip(found, pods, strict=True)
+        ]
+
+    together = facts()
+    monkeypatch.setattr(Replicas, "stand_for_each_other", lambda *_: True)
+    assert together == facts()
+
+
+def _rules(rule: str) -> Object:
+    selector = {"matchLabels": {"app": "web"}}
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    key = "kubernetes.io/hostname" if rule == "nodes apart" else ZONE
+    term = {"topologyKey": key, "labelSelector": selector}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spec: Object = {}
+    if rule in ("spread", "both"):
+        spec["topologySpreadConstraints"] = [{**spread, "labelSelector": selector}]
+    if rule in ("zones apart", "nodes apart", "both"):
+        spec["affinity"] = apart
+    return spec

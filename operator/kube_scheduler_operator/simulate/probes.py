@@ -13,6 +13,7 @@ import copy
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -45,6 +46,8 @@ _REASON: Final = re.compile(r'(\d+) ((?>"(?:[^"\\]|\\.)*"|.)+?)(?=, \d+ |$)')
 
 MOST_REASONS: Final = 10
 """Reasons of a pod that are kept: it may request thousands of resources, each of which is one."""
+_MOST_FIRSTS: Final = 3
+"""Replicas that keep apart of which one is sought that its own node accepts."""
 
 
 def families_of(profile: Mapping[str, Any], gates: Gates) -> dict[str, list[str]]:
@@ -306,14 +309,20 @@ class _Tries:
     ) -> dict[str, Acceptance]:
         """Return which nodes accept each pod with its own place free, by its place.
 
-        Several pods are alike. If they keep apart, the place of the first stands for that of each.
+        Several pods are alike. If they keep apart, the place of one stands for that of each: one
+        that its own node accepts, if there is one among the first.
         """
-        first = next(iter(pods.values()))
         if len(pods) == 1:
-            return dict(zip(pods, (await self.with_all_filters({0: first})).values(), strict=True))
-        nodes = await self._accepting(first, [first] if apart else [])
+            ((place, only_one),) = pods.items()
+            return {place: (await self.with_all_filters({0: only_one}))[0]}
+        for place, first in islice(pods.items(), _MOST_FIRSTS if apart else 1):
+            nodes = await self._accepting(first, [first] if apart else [])
+            accepted = not apart or place in nodes
+            if accepted:
+                break
         full = {node: pod for node, pod in pods.items() if node not in nodes}
-        own = await self._accepting(first, list(full.values())) if full else nodes
+        # With the places of all free, rules about others may accept what they would not.
+        own = await self._accepting(first, list(full.values())) if full and accepted else nodes
         found = {node: Acceptance(nodes, own=node if node in own else "") for node in pods}
         if refused := [node for node in pods if not found[node]]:
             reasons_ = await self.on_their_nodes({refused[0]: pods[refused[0]]})
