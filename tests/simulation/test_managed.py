@@ -282,7 +282,7 @@ def test_while_an_upgrade_waits_for_a_correction_other_edits_take_effect() -> No
         for one in kubescheduler["status"]["conditions"]
         if one["type"] == names.OVERRIDES_DEGRADED
     )
-    assert "kube-scheduler 1.36 has no feature gate MemoryManager; remove it" in message
+    assert "kube-scheduler 1.36 has no feature gate MemoryManager, which was removed in" in message
     assert f"; the schedulers stay at {OLD} until this is corrected)" in message
     found.override(arguments=gates, parallelism=3)
     found.world.run(300)
