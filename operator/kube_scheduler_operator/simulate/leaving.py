@@ -228,7 +228,7 @@ def deferred_resizes(world: World) -> list[tuple[Object, Object, str]]:
 
 def _deferred(world: World) -> Iterator[tuple[Object, Object, str]]:
     for entry in world.objects[PODS].values():
-        if not entry.node or b'"Deferred"' not in entry.content:
+        if not entry.node or not entry.may_leave:
             continue
         pod = entry.object()
         if not _has_reason(pod, _DEFERRED):

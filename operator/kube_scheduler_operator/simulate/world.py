@@ -150,7 +150,9 @@ class World:
     def sort(self) -> None:
         """Put the objects into the order in which an API server lists them, by their keys."""
         for resource, entries in self.objects.items():
-            self.objects[resource] = dict(sorted(entries.items()))
+            ordered = sorted(entries)
+            if ordered != list(entries):
+                self.objects[resource] = {key: entries[key] for key in ordered}
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """Return a copy of an object; None if the world does not have it."""
