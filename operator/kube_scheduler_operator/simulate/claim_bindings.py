@@ -14,7 +14,7 @@ from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import controller_of, entries, mapping
 from ..config.language.feature_gates import Gates
-from .controllers import SELECTED_NODE
+from .controllers import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
 from .device_claims import claims_of
 from .kinds import (
     CLAIMS,
@@ -27,12 +27,10 @@ from .kinds import (
 )
 from .world import World
 
-_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 LATE: Final = "WaitForFirstConsumer"
 _BINDING_CONDITIONS: Final = "DRADeviceBindingConditions"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 EXCLUSIVE: Final = "ReadWriteOncePod"
-NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 def class_of(claim: Mapping[str, Any]) -> str | None:
@@ -51,7 +49,7 @@ def template_owner(pod: Mapping[str, Any], volume: str, claim: str) -> str:
 
 def is_bound(claim: Mapping[str, Any]) -> bool:
     """Whether kube-scheduler takes a claim that names its volume as bound to it."""
-    return _BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
+    return BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
 
 
 def is_of_earlier(volume: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:

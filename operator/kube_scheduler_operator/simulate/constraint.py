@@ -29,6 +29,11 @@ def no_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
     return ()
 
 
+def unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
+    """Return no edits: a change of other objects has the effect, and which one is not known."""
+    return ()
+
+
 class Rank(IntEnum):
     """The order of advice: what a person would do first."""
 

@@ -18,9 +18,8 @@ from ..base.objects import controller_of, mapping
 from ..base.quantities import amounts
 from ..config.language.feature_gates import Gates
 from .affinity_constraints import affinity_constraints
-from .constraint import Constraint, containers, no_edits
+from .constraint import Constraint, containers, no_edits, unknown_edits
 from .device_constraints import device_constraints
-from .edits import Edit
 from .kinds import DAEMON_SETS, PODS, Object, pod_name
 from .request_constraints import Usage, request_constraints
 from .selector_constraints import selector_constraints
@@ -107,7 +106,8 @@ def _ports(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
             else f"remove the hostPort {host_port}",
             partial(_remove_port, host_port=host_port),
             on=partial(_user_of_port, used, host_port),
-            others=_unknown_edits if of_host else no_edits,
+            # Which port the containers can use is not known.
+            others=unknown_edits if of_host else no_edits,
         )
 
 
@@ -121,11 +121,6 @@ def together(constraints: Sequence[Constraint], fixes: Sequence[str]) -> list[st
     word = "use other ports than" if own[0].startswith("use ") else "remove the hostPorts"
     after = ", or no hostNetwork" if own[0].startswith("use ") else ""
     return [*texts, f"{word} {ports}{after}"]
-
-
-def _unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
-    """Return no edits: which port the containers can use is not known."""
-    return ()
 
 
 def host_ports(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -23,8 +23,8 @@ from .kinds import (
 from .store import WorldStore
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 class Controllers:
@@ -41,7 +41,7 @@ class Controllers:
         spec = claim["spec"]
         storage_class = self._store.get(STORAGE_CLASSES, ("", spec.get("storageClassName") or ""))
         provisioner = (storage_class or {}).get("provisioner")
-        if provisioner in (None, "", _NO_PROVISIONER):
+        if provisioner in (None, "", NO_PROVISIONER):
             return
         uid, since = claim["metadata"]["uid"], claim["metadata"].get("creationTimestamp")
         volume = new_object(VOLUMES, f"pvc-{uid}", uid=f"pv-{uid}", creationTimestamp=since)
@@ -123,7 +123,7 @@ class Controllers:
         volume["status"] = {"phase": "Bound"}
         self._store.put(VOLUMES, volume)
         claim["spec"]["volumeName"] = volume["metadata"]["name"]
-        metadata.setdefault("annotations", {})[_BIND_COMPLETED] = "yes"
+        metadata.setdefault("annotations", {})[BIND_COMPLETED] = "yes"
         claim["status"] = {"phase": "Bound", "capacity": volume["spec"].get("capacity") or {}}
         self._store.put(CLAIMS, claim)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..base.objects import controller_of, mapping
 from ..kube.label_selector import matches, requirements
 from .affinity_terms import Term, reaches, terms_of
-from .constraint import Change, Constraint, no_edits, removing
+from .constraint import Change, Constraint, no_edits, removing, unknown_edits
 from .edits import Edit, edits
 from .kinds import PODS, REPLICA_SETS, STATEFUL_SETS, TEMPLATE_HASH, Object, pod_name
 from .node_rules import REQUIRED, place
@@ -108,7 +108,7 @@ def of_others(
             both(partial(remove_labels, keys=keys), *alone),
             on=_Facts(by_key, hates, world).fact,
             field="" if of_others else "metadata.labels",
-            others=_unknown_edits if of_others else no_edits,
+            others=unknown_edits if of_others else no_edits,
             words="existing pods anti-affinity",
         )
 
@@ -140,11 +140,6 @@ def both(*changes: Change) -> Change:
             each(pod)
 
     return change
-
-
-def _unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
-    """Return no edits: which object has the anti-affinity of other pods is not known."""
-    return ()
 
 
 def of_template(

@@ -16,6 +16,7 @@ from .affinity_terms import apart_by, terms_of
 from .configuration import profiles_of
 from .device_claims import claims_of
 from .kinds import HOSTNAME
+from .profile_rules import default_constraints
 from .run_options import RunOptions, has_unknown_plugins
 from .world import World
 
@@ -32,7 +33,7 @@ class Replicas:
         for each in options:
             for profile in profiles_of(each.config):
                 keys = self._by_default.setdefault(profile["schedulerName"], set())
-                keys.update(_default_keys(profile))
+                keys.update(_hard_keys(default_constraints(profile)))
 
     @cached_property
     def _labels(self) -> Mapping[str, Mapping[str, str]]:
@@ -73,11 +74,3 @@ def _hard_keys(constraints: Any) -> set[str]:
         for one in map(mapping, entries(constraints))
         if one.get("whenUnsatisfiable") == _HARD
     }
-
-
-def _default_keys(profile: Mapping[str, Any]) -> set[str]:
-    """Return the topologyKeys by which a profile spreads pods without constraints of their own."""
-    keys: set[str] = set()
-    for entry in map(mapping, entries(profile.get("pluginConfig"))):
-        keys |= _hard_keys(mapping(entry.get("args")).get("defaultConstraints"))
-    return keys

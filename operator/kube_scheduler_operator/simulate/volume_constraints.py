@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ from .absence import absent
 from .claim_bindings import (
     EXCLUSIVE,
     LATE,
-    NO_PROVISIONER,
     class_of,
     is_bound,
     released_volumes,
@@ -23,9 +22,16 @@ from .claim_bindings import (
     template_owner,
     users_of,
 )
-from .constraint import Constraint, OtherEdits, Rank, RuleRepair, no_edits, removing
-from .controllers import SELECTED_NODE
-from .edits import Edit
+from .constraint import (
+    Constraint,
+    OtherEdits,
+    Rank,
+    RuleRepair,
+    no_edits,
+    removing,
+    unknown_edits,
+)
+from .controllers import NO_PROVISIONER, SELECTED_NODE
 from .kinds import CLAIMS, IMAGE_VOLUME, NODES, STORAGE_CLASSES, VOLUMES, Object, pod_name
 from .volume_repairs import claim_repairs
 from .world import World
@@ -54,7 +60,7 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         if claim:
             text, fix = _claim(pod, str(name), claim, world)
             if template_owner(pod, str(name), claim):  # whose template of pods has no such volume
-                others = _unknown_edits
+                others = unknown_edits
             on = _on_node(claim, pod, world)
             repairs = partial(claim_repairs, pod, str(name), claim, world, remove)
         else:
@@ -64,15 +70,10 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         rank = Rank.DROP if fix.startswith(_DROPPING) else Rank.MEND
         own = world.get(CLAIMS, claim, pod["metadata"]["namespace"]) if claim else None
         if own is not None and released_volumes(own, world):
-            rank, others = Rank.RULE, _unknown_edits  # rather give it that volume
+            rank, others = Rank.RULE, unknown_edits  # rather give it that volume
         yield Constraint(
             "volumes", text, fix, remove, on=on, rank=rank, repairs=repairs, others=others
         )
-
-
-def _unknown_edits(_nodes: Sequence[str]) -> Iterable[Edit]:
-    """Return no edits: the controller makes the volume, and no known field leaves it out."""
-    return ()
 
 
 def _on_node(name: str, pod: Mapping[str, Any], world: World) -> volume_facts.Fact | None:
